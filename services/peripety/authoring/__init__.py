@@ -1,4 +1,7 @@
-"""Scenarios from words, without a model: blueprints, and the rules and numbers that follow from them."""
+"""Offline authoring: scenarios, policies and tests written from text without a model.
+
+A text is analysed into a blueprint. Rules and numbers are then derived from the blueprint.
+"""
 
 from peripety.authoring.specifying import specification
 from peripety.authoring.texts import author

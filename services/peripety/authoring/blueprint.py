@@ -1,8 +1,8 @@
-"""What a scenario is made of, in words and sizes: no number, no path and no condition yet.
+"""Blueprint of a scenario: quantities, actions and events in words and sizes.
 
-Whoever has words writes a blueprint: the offline author from a text, a small model section by section. The
-rules and numbers that follow from it are the engine's matter, so that every blueprint becomes a valid
-specification, whoever wrote it.
+A blueprint contains no number, path or condition. The offline author writes one from a text; a small model
+writes one section by section. Rules and numbers are derived from it by code, so that every blueprint, from
+any author, results in a valid specification.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ __all__ = ["Action", "Blueprint", "Chance", "Event", "Flow", "Quantity", "Role",
 
 
 class Role(Enum):
-    """What a quantity is to the player."""
+    """Role of a quantity for the player."""
 
     SUPPLY = "supply"
-    """It is spent; a run is lost when it is gone."""
+    """A resource that is spent; the run is lost when it runs out."""
     WARD = "ward"
-    """It is looked after; a run is lost when it is ruined."""
+    """A protected value; the run is lost when it is ruined."""
     THREAT = "threat"
-    """It grows; a run is lost when there is too much of it."""
+    """A danger that grows; the run is lost when there is too much of it."""
     GOAL = "goal"
-    """It is worked for; enough of it wins."""
+    """A target to reach; enough of it wins."""
 
 
 class Size(IntEnum):
-    """How much of something; what that is in numbers is worked out by playing."""
+    """Size of an amount; calibration converts it to numbers."""
 
     SMALL = 1
     MEDIUM = 2
@@ -39,7 +39,7 @@ class Size(IntEnum):
 
 
 class Chance(IntEnum):
-    """How often something happens."""
+    """Frequency of an event."""
 
     RARE = 1
     OCCASIONAL = 2
@@ -48,18 +48,18 @@ class Chance(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Something that can be counted.
+    """Countable value of a scenario.
 
     Attributes:
-        name: what it is called, in the user's words; unlike any other's.
-        role: what it is to the player.
-        start: how much of it there is at the start, as far from losing as that.
-        fades: whether it moves towards losing by itself, turn by turn.
-        holder: the person who alone knows it; empty where everybody does. What not everybody knows loses no
-            run: it is what events wait for, or what can be had from that person.
-        is_hidden: whether nobody knows it, not even the player.
-        amount: how many there are at the start, or of a goal how many are wanted, where that is known.
-        term: what sentences about it call it; its name when empty.
+        name: unique name, in the words of the user.
+        role: its role for the player.
+        start: the amount at the start, as distance from a loss.
+        fades: True if it moves towards a loss each turn.
+        holder: the only person who knows it; empty if it is public. A quantity that is not public loses no
+            run: it triggers events, or can be obtained from its holder.
+        is_hidden: True if it is hidden from all, including the player.
+        amount: the known number at the start, or for a goal the number required; None if unknown.
+        term: its name in sentences; the name if empty.
     """
 
     name: str
@@ -73,13 +73,13 @@ class Quantity:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether not everybody knows it."""
+        """Return True if it is not public."""
         return self.is_hidden or bool(self.holder)
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A change of a quantity, by its name."""
+    """Change of a quantity, referenced by name."""
 
     quantity: str
     rises: bool
@@ -88,7 +88,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """That there is much, or little, of a quantity."""
+    """Condition that a quantity is high or low."""
 
     quantity: str
     is_high: bool
@@ -96,14 +96,14 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something the player can do.
+    """Action of the player.
 
     Attributes:
-        name: what it is called, unlike any other action.
-        flows: what it gives and takes; one without a price is given one.
-        is_delayed: whether what it gives comes some turns later.
-        is_scaled: whether the player says how much of it; then it gives and takes in proportion.
-        is_final: whether it can be done once only, and not be undone.
+        name: unique name.
+        flows: its gains and its price; a missing price is added.
+        is_delayed: True if its gain arrives some turns later.
+        is_scaled: True if the player chooses the amount; gain and price are proportional to it.
+        is_final: True if it can be done only once and cannot be undone.
     """
 
     name: str
@@ -115,14 +115,14 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that may happen.
+    """Random event.
 
     Attributes:
-        name: what it is called, unlike any other event.
-        flows: what it does.
-        chance: how often it happens while `when` holds.
-        when: what it waits for; None for nothing.
-        lasts: whether it goes on for some turns.
+        name: unique name.
+        flows: its effects.
+        chance: its frequency while `when` holds.
+        when: its condition; None for always.
+        lasts: True if it continues for some turns.
     """
 
     name: str
@@ -134,19 +134,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """A whole scenario.
+    """Scenario in words and sizes.
 
     Attributes:
-        title: its name.
-        phrases: connecting text by use, in the language of the words.
-        quantities: what there is.
-        actions: what can be done.
-        events: what may happen.
-        people: who is named, besides the player.
-        player: what the player is called; empty for whatever the language calls them.
-        has_deadline: whether too little of a goal, too late, loses.
-        hours: how long all of it takes; 0 where that is open.
-        due_hours: when the deadline is; 0 where that is open.
+        title: its title.
+        phrases: phrases by key, in the language of the text.
+        quantities: its quantities.
+        actions: the player's actions.
+        events: its random events.
+        people: the named persons, besides the player.
+        player: the name of the player; empty for the default of the language.
+        has_deadline: True if too little of a goal at the deadline loses.
+        hours: the total duration in hours; 0 if unspecified.
+        due_hours: the deadline in hours; 0 if unspecified.
     """
 
     title: str

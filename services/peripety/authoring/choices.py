@@ -1,4 +1,4 @@
-"""Choices that look free and follow from a text and a seed."""
+"""Seeded choices: hash-based numbers that depend only on a text, a seed and a variation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["Choices"]
 
 
 class Choices:
-    """Choices that look free and are fixed by a text, a seed and a variation.
+    """Seeded choices for one text, seed and variation.
 
     Attributes:
-        name: twelve digits that tell these choices from others.
+        name: twelve digits that identify the choices.
     """
 
     def __init__(self, text: str, seed: int, variation: int = 0) -> None:
@@ -20,6 +20,6 @@ class Choices:
         self.name = hashlib.sha256(f"{self._base}:{variation}".encode("utf-8", "replace")).hexdigest()[:12]
 
     def number(self, tag: str, below: int) -> int:
-        """A number for a tag, 0 or more and below a bound; the next variation takes the next one."""
+        """Return a number for a tag, at least 0 and below a bound; each variation shifts it by one."""
         digest = hashlib.sha256(f"{self._base}:{tag}".encode("utf-8", "replace")).digest()
         return (int.from_bytes(digest[:8], "big") + self._variation) % below

@@ -1,4 +1,4 @@
-"""A blueprint becomes a specification: always a valid one, whatever the blueprint lacks."""
+"""Specification from a blueprint; valid for every blueprint, including incomplete ones."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["specification"]
 
 
 def specification(blueprint: Blueprint, seed: int, *, spec_id: str) -> dict[str, Any]:
-    """The ScenarioSpec 1.0 of a blueprint.
+    """Return the ScenarioSpec 1.0 of a blueprint.
 
     Args:
-        blueprint: what there is; what it lacks is made up by rules.
-        seed: seed of the scenario and of what the blueprint leaves open.
-        spec_id: the id of the document.
+        blueprint: the blueprint; missing parts are added by rules.
+        seed: seed of the scenario and of all choices that the blueprint leaves open.
+        spec_id: the id of the specification.
     """
     blueprint = whole(blueprint)
     number = Choices(spec_id, seed).number

@@ -1,6 +1,7 @@
-"""Writes a scenario from a text without any model: the words are the user's, the design is made here.
+"""Offline scenario author: writes a specification from a text without a model.
 
-The same text, seed and variation give the same document, byte for byte.
+Terms are from the text; the design is a fixed template. The same text, seed and variation give the same
+document, byte for byte.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _SEEDS = 2**53
 
 
 def author(text: str, seed: int | None = None, variation: int = 0) -> dict[str, Any]:
-    """A ScenarioSpec 1.0 about `text`.
+    """Return a ScenarioSpec 1.0 about the text.
 
     Args:
-        text: anything in any language, or nothing.
-        seed: seed of the scenario and of the choices made here; without one the text decides.
-        variation: 0 for the first answer; another number changes numbers and roles, for a second try.
+        text: text in any language; may be empty.
+        seed: seed of the scenario and of its choices; derived from the text if None.
+        variation: 0 for the first attempt; another number changes numbers and roles for a retry.
     """
     digest = hashlib.sha256(text.encode("utf-8", "replace"))
     if seed is None:

@@ -1,1 +1,1 @@
-"""Scenarios: from free text to a specification that is checked, balanced and ready to be played."""
+"""Scenarios: from a free text to a validated, balanced specification in storage."""

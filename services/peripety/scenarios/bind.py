@@ -1,4 +1,4 @@
-"""Puts the scenarios into a process: for its neighbours directly, for everybody else over gRPC."""
+"""Registration of the scenario service in a process: in-process for other services, over gRPC for clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["bind"]
 
 
 async def bind(wiring: Wiring) -> None:
-    """Find a gateway, provide `ScenarioSource` and `Programs`, and register the service."""
+    """Register `ScenarioSource`, `Programs` and the gRPC service; the gateway must be available."""
     gateway = wiring.local(ModelGateway)
     if gateway is None:
         gateway = RemoteModelGateway(wiring.channel("gateway"))

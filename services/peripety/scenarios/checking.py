@@ -1,4 +1,4 @@
-"""What is wrong with a document, as far as one wants to know."""
+"""Validation of a document, up to a level."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["load", "problems"]
 
 
 def problems(document: bytes, level: Level) -> list[Finding]:
-    """Everything that is wrong with a document short of playing it."""
+    """Return all findings of a document without simulation."""
     if level > Level.SCHEMA:
         return sim.validate(document)
     try:
@@ -28,5 +28,5 @@ def problems(document: bytes, level: Level) -> list[Finding]:
 
 
 def load(document: bytes) -> Program:
-    """Compile a document in which nothing is wrong, without checking it again."""
+    """Compile a valid document without validating it again."""
     return sim.load(sim.canonical(sim.parse(document)))

@@ -1,4 +1,4 @@
-"""What is refused before any work begins: requests that are wrong in themselves, with the field to mend."""
+"""Validation of requests before any work; each error names the field to correct."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _MAX_HORIZON = 1_000
 
 
 def unsupported(field: str, what: str) -> UnsupportedError:
-    """The error for a field whose value is part of the contract and not of this server."""
-    reason = f"asks for {what}, which this server does not support yet"
+    """Return the error for a value that the contract allows and this server does not support."""
+    reason = f"requests {what}, which this server does not support"
     return UnsupportedError(
         f"{field} {reason}", code="FIELD_UNSUPPORTED", violations=[FieldViolation(field, reason)]
     )
 
 
 def check_order(order: GenerationOrder) -> None:
-    """Refuse an order that cannot be carried out.
+    """Validate a generation order.
 
     Raises:
-        InvalidArgumentError: a field of it is out of range.
+        InvalidArgumentError: a field is out of range.
     """
     _check_text(order.description, ".description")
     _check_seed(order.seed, ".seed")
@@ -55,13 +55,13 @@ def check_order(order: GenerationOrder) -> None:
 
 
 def check_amendment(order: AmendmentOrder) -> None:
-    """Refuse an order of a change that cannot be carried out.
+    """Validate an amendment order.
 
     Raises:
-        InvalidArgumentError: a field of it is missing or out of range.
+        InvalidArgumentError: a field is missing or out of range.
     """
     require(order.scenario_id, ".scenario_id", "is required")
-    require(order.instruction.strip(), ".instruction", "is required: say what should be different")
+    require(order.instruction.strip(), ".instruction", "is required: describe the change")
     _check_text(order.instruction, ".instruction")
     _check_answers(order.limits.answers)
 
@@ -71,10 +71,10 @@ def _check_answers(answers: int) -> None:
 
 
 def check_document(document: bytes) -> None:
-    """Refuse what is no document at all, or too large to look into.
+    """Validate the size of a document.
 
     Raises:
-        InvalidArgumentError: it is.
+        InvalidArgumentError: the document is empty or too large.
     """
     require(document, ".spec", "is empty; send one JSON document")
     reason = f"has {len(document)} bytes; at most {MAX_SPEC_BYTES} are accepted, so shorten it"
@@ -82,10 +82,10 @@ def check_document(document: bytes) -> None:
 
 
 def check_options(options: DryRunOptions) -> None:
-    """Refuse options that nothing can be simulated with.
+    """Validate simulation options.
 
     Raises:
-        InvalidArgumentError: one of them is out of range.
+        InvalidArgumentError: an option is out of range.
     """
     _check_seed(options.seed, ".dry_run.seed")
     enough = BLOCK <= options.max_runs <= _MAX_RUNS
@@ -94,14 +94,14 @@ def check_options(options: DryRunOptions) -> None:
 
 
 def check_certificate_options(options: CertificateOptions, field: str = ".options") -> None:
-    """Refuse options that nothing can be certified with.
+    """Validate certificate options.
 
     Args:
-        options: what to measure.
-        field: where they stand in the request.
+        options: the options.
+        field: their path in the request.
 
     Raises:
-        InvalidArgumentError: one of them is out of range.
+        InvalidArgumentError: an option is out of range.
     """
     _check_seed(options.seed, f"{field}.seed")
     enough = LEAST_RUNS <= options.max_runs <= MOST_RUNS

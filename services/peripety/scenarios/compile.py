@@ -1,4 +1,4 @@
-"""From a document to a stored scenario: checked, compiled, dry-run, and its numbers repaired once."""
+"""Registration of a scenario: validate, compile, dry-run, repair its numbers once, and store it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["Compiler"]
 
 
 class Compiler:
-    """Accepts scenarios into a registry.
+    """Registrar of scenarios.
 
     Args:
-        registry: keeps what is accepted.
-        programs: the compiled form of that.
-        workers: check and play.
+        registry: stores accepted scenarios.
+        programs: cache of compiled programs.
+        workers: pool for validation and simulation.
     """
 
     def __init__(self, registry: ScenarioRegistry, programs: Programs, workers: Workers) -> None:
@@ -49,21 +49,21 @@ class Compiler:
         auto_repair: bool = True,
         version_of: str | None = None,
     ) -> AsyncIterator[CompileEvent]:
-        """Check a document in full and store it when it passes.
+        """Validate a document in full, and store it if it passes.
 
         Args:
             document: the specification, any bytes.
-            options: how to simulate.
-            auto_repair: whether its numbers may be moved, once, when it misses its budget.
-            version_of: the stored scenario that it becomes the latest version of.
+            options: simulation options.
+            auto_repair: move numbers once, if the budget is missed.
+            version_of: the stored scenario that gets the document as its latest version.
 
         Yields:
-            Progress, `NumbersMoved` where that happened, and `Compiled` or `NotCompiled` as the last event.
+            Progress, `NumbersMoved` after a repair, and `Compiled` or `NotCompiled` as the last event.
 
         Raises:
-            InvalidArgumentError: the document is empty or too large, or an option out of range.
-            NotFoundError: there is no scenario `version_of`.
-            ResourceExhaustedError: the dry-run takes longer than there is time.
+            InvalidArgumentError: the document is empty or too large, or an option is out of range.
+            NotFoundError: the scenario `version_of` does not exist.
+            ResourceExhaustedError: the dry-run exceeds the time limit.
         """
         check_document(document)
         check_options(options)
@@ -84,16 +84,16 @@ class Compiler:
     async def recompile(
         self, scenario_id: str, options: DryRunOptions, *, auto_repair: bool = True
     ) -> AsyncIterator[CompileEvent]:
-        """Compile the latest version of a stored scenario again; see `compile`.
+        """Validate and register the latest version of a stored scenario again.
 
         Raises:
-            ConflictError: another version has become the latest meanwhile.
-            NotFoundError: there is no such scenario.
+            ConflictError: the latest version changed meanwhile.
+            NotFoundError: the scenario does not exist.
         """
         check_options(options)
         scenario = await self._registry.compiled(scenario_id)
         program = await self._programs.of(scenario.spec_hash, scenario.document)
-        # Its document passed the border once, and may have numbers there which that takes only from others.
+        # Canonical form may contain numbers that strict validation rejects, so only the rules are validated.
         findings = await self._workers.run(findings_of, program.spec)
         accepting = self._accept(
             program,
@@ -117,7 +117,7 @@ class Compiler:
         version_of: str | None,
         follows: str | None = None,
     ) -> AsyncIterator[CompileEvent]:
-        """Prove, play and store what is compiled."""
+        """Prove, simulate and store a compiled scenario."""
         findings = [*warnings, *await self._workers.run(proved, program)]
         if errors_among(findings):
             yield NotCompiled(tuple(findings))
@@ -140,5 +140,5 @@ class Compiler:
 
 
 def _within(step: Progress | NumbersMoved) -> Progress | NumbersMoved:
-    """A step of the trial as one of the whole work."""
+    """Scale the progress of the gate to the whole registration."""
     return replace(step, fraction=0.2 + 0.7 * step.fraction) if isinstance(step, Progress) else step

@@ -1,4 +1,4 @@
-"""What differs between two specifications, rule by rule."""
+"""Semantic diff of two specifications, rule by rule."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["rule_edits"]
 
 
 def rule_edits(before: Any, after: Any) -> tuple[RuleEdit, ...]:
-    """The differences between two documents, which need not be valid: in the new one's order, removals last.
+    """Return the differences between two documents, valid or not: in the order of the new one, removals last.
 
-    Parts are matched by their names, see `parts`.
+    Parts are matched by name, not by position.
     """
     old = {part.name: part for part in parts(before)}
     new = {part.name: part for part in parts(after)}
@@ -38,7 +38,7 @@ def rule_edits(before: Any, after: Any) -> tuple[RuleEdit, ...]:
 
 def _changed(part: Part, before: Any) -> RuleEdit:
     told = difference(part.name, before, part.value)
-    # A number needs no colon behind what it is the value of.
+    # A number follows its label without a colon.
     colon = ":" if isinstance(part.value, dict) else ""
     summary = f"{subject(part.name)}{colon} {told}"
     return RuleEdit(RuleEditKind.CHANGED, part.path, _json(before), _json(part.value), summary)

@@ -1,12 +1,13 @@
-"""Drift: by how much quantities move away from losing each turn, relative to how far from it they start.
+"""Drift: the mean change of quantities away from a loss per turn, relative to their initial distance from it.
 
-A world in which what could lose a run only ever gets better is no danger, whatever its rate says today. So
-what loss conditions or decay read is followed from the first state of a run to its last. Which way is away
-from losing is read from the comparisons in loss conditions; decay wears down what they do not read.
+A scenario whose quantities only improve is not a challenge, whatever its present fail rate. So every quantity
+that a loss condition or decay reads is followed from the first state of a run to the last. The direction away
+from a loss follows from the comparisons in loss conditions. Decay is harmful to quantities that they do not
+read.
 
-A quantity has no drift when it may lose a run at either end of its range, when nothing but its being equal to
-something is asked, or when its comparison holds at the start already: a task that is still to be done, such
-as a goal that is missed unless it is reached by some turn, has no distance from losing to move away from.
+A quantity has no drift in these cases: both ends of its range may lose, it occurs only in equalities, or its
+comparison holds at the start. In the last case the quantity is a task, such as a goal with a deadline, and
+has no distance from a loss.
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ if TYPE_CHECKING:
 __all__ = ["MAX_POSITIVE_DRIFT", "Drift", "drift_findings", "drifts", "watched"]
 
 MAX_POSITIVE_DRIFT = 0.05
-"""The limit of a specification that gives none."""
+"""The default limit of a specification."""
 
 _UNITS = 2**20
-"""A move is counted in so many parts of its scale."""
+"""The resolution of a change, in parts of its scale."""
 
 _KNOWN: WeakKeyDictionary[Program, dict[str, tuple[int, float]]] = WeakKeyDictionary()
-"""What is watched of programs that are in use: asked for more than once, and as slow to find as some runs."""
+"""The cache of watched paths per program; they are requested repeatedly, and as slow to find as some runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How a quantity moves, on average.
+    """Mean change of a quantity.
 
     Attributes:
-        path: where it is in the state.
-        per_turn: mean change in a turn away from losing, in parts of its first distance from losing.
-        limit: the most that is allowed.
+        path: its path in the state.
+        per_turn: mean change per turn away from a loss, relative to its initial distance from a loss.
+        limit: the maximum.
     """
 
     path: str
@@ -54,16 +55,16 @@ class Drift:
 
 
 def watched(program: Program) -> dict[str, float]:
-    """The paths whose drift is measured, each with its distance from losing at the start."""
+    """Return the paths whose drift is measured, each with its initial distance from a loss."""
     return {path: scale for path, (_, scale) in _watched(program).items()}
 
 
 def drifts(program: Program, report: DryRunReport) -> tuple[Drift, ...]:
-    """The drift of each path that is watched, in the order of the state.
+    """Return the drift of each watched path, in the order of the state.
 
     Args:
         program: the scenario.
-        report: of runs that were counted in detail, with `watch=watched(program)`.
+        report: detailed runs, with `watch=watched(program)`.
     """
     if report.detail is None:
         return ()
@@ -76,7 +77,7 @@ def drifts(program: Program, report: DryRunReport) -> tuple[Drift, ...]:
 
 
 def drift_findings(found: Sequence[Drift]) -> Iterator[Finding]:
-    """What is wrong with the drifts that are above their limit."""
+    """Yield a finding for each drift above its limit."""
     for drift in found:
         if drift.per_turn > drift.limit:
             message = (
@@ -88,7 +89,7 @@ def drift_findings(found: Sequence[Drift]) -> Iterator[Finding]:
 
 
 def _watched(program: Program) -> dict[str, tuple[int, float]]:
-    """For each path that is watched: the way that leads away from losing, and the scale."""
+    """Return the direction away from a loss, and the scale, of each watched path."""
     watched = _KNOWN.get(program)
     if watched is None:
         watched = _KNOWN[program] = _to_watch(program.spec)
@@ -120,7 +121,7 @@ def _to_watch(spec: dict[str, Any]) -> dict[str, tuple[int, float]]:
 
 
 def _scale(value: float, found: Iterable[Reading], world: sim.Data) -> float | None:
-    """How far from losing a quantity is: the least of its distances; None when it is beyond all of them."""
+    """Return the smallest distance of a quantity from a loss; None if it is beyond all of them."""
     distances = [_distance(value, reading, world) for reading in found]
     ahead = [distance for distance in distances if distance is None or distance >= 0]
     if distances and not ahead:
@@ -129,7 +130,7 @@ def _scale(value: float, found: Iterable[Reading], world: sim.Data) -> float | N
 
 
 def _distance(value: float, reading: Reading, world: sim.Data) -> float | None:
-    """How far a comparison is from holding, negative where it does; None where that cannot be told."""
+    """Return the distance until a comparison holds, negative if it holds; None if unknown."""
     if reading.against is None:
         return None
     other = reading.against

@@ -1,7 +1,31 @@
-"""The dry-run gate: whether a scenario is as hard as its own budget asks for, and stays so.
+"""Difficulty gate: sequential test of the fail rate against the budget, and a limit on drift.
 
-The runs are played in blocks, and after each block a sequential test says whether there were enough of them.
-What is as hard as it should be is then held to the limit of its drift.
+A specification states a budget: the share of runs that a player without skill must lose, and optionally the
+maximum. The gate measures this share by simulation and decides if the scenario passes. Registration,
+generation, amendment, batches and certificates all use this one function, so that they cannot disagree.
+
+Test. Runs are simulated in blocks of 64. After each block, Wald's sequential probability ratio test compares
+the fail rate with each end of the band. Its error rate is 1 % outside an indifference zone of 3 points around
+the threshold. It usually decides after a few blocks; only rates near a threshold need many. If the maximum
+number of runs is reached without a decision, the point estimate decides. Invariants:
+
+- The result depends only on the program and the options. Run `n` has the same random numbers everywhere,
+  blocks have a fixed size, and the time limit can only raise an error, never change a verdict.
+- A miss needs both the decision of the test and a point estimate on the same side. A scenario whose measured
+  rate is inside the band is never rejected for its rate.
+- A rule that raises an error is reported instead of a rate: the rates of a broken scenario mean nothing.
+- The upper end is not tested if it is 1.
+
+Drift. A scenario can have the right fail rate and still become safer each turn. So an accepted scenario is
+also compared with the drift limit, on the detailed counts of the first block. A block is a small sample for a
+mean. Therefore a rejection by drift is first confirmed on up to 512 runs.
+
+Alternatives not used: a fixed sample size, which wastes runs on clear cases and is too small for close ones;
+testing after every single run, which increases the error rate by repeated testing; and a confidence interval
+as the criterion, which does not bound the error rate of a sequential decision.
+
+Only the miss of a budget can be repaired by moving numbers. The repair is confirmed with fresh run numbers,
+because the search has already adapted to the old ones.
 """
 
 from __future__ import annotations
@@ -27,15 +51,15 @@ if TYPE_CHECKING:
 __all__ = ["BLOCK", "Miss", "Verdict", "judge", "rate_sentence", "rule_finding", "verdict_of"]
 
 BLOCK = 64
-"""Runs between two looks at the test; plain peeking after every run would judge wrongly more often."""
+"""The number of runs between two tests; testing after every run would increase the error rate."""
 
 _BUDGET = "/negativity_budget"
-# Over so many runs a drift is known to about a hundredth in each turn.
+# With this many runs a drift is known to about a hundredth per turn.
 _DRIFT_RUNS = 512
 
 
 class Miss(Enum):
-    """How a scenario misses its budget."""
+    """Kind of a budget miss."""
 
     TOO_EASY = "too easy"
     TOO_HARD = "too hard"
@@ -43,12 +67,12 @@ class Miss(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the gate says.
+    """Verdict of the gate.
 
     Attributes:
-        report: the runs that were played.
-        findings: why the scenario is refused; a warning does not refuse it.
-        miss: set when only the budget is missed, which moving numbers may put right.
+        report: the runs.
+        findings: errors reject the scenario; warnings do not.
+        miss: set if only the budget is missed, which moving numbers may repair.
     """
 
     report: DryRunReport
@@ -57,7 +81,7 @@ class Verdict:
 
     @property
     def accepted(self) -> bool:
-        """Whether the scenario may pass."""
+        """Return True if no finding is an error."""
         return not errors_among(self.findings)
 
 
@@ -69,20 +93,20 @@ async def judge(
     first_run: int = 0,
     most_seconds: float = MOST_SECONDS,
 ) -> AsyncIterator[DryRunReport | Verdict]:
-    """Play until the test decides, or the most runs are played and the point estimate does.
+    """Simulate until the test decides; at the maximum number of runs the point estimate decides.
 
     Args:
         program: the scenario.
-        options: how to simulate.
-        workers: play the runs.
-        first_run: number of the first run; disjoint ranges are fresh runs.
-        most_seconds: so long they may take.
+        options: simulation options.
+        workers: worker pool.
+        first_run: the number of the first run; disjoint ranges are fresh runs.
+        most_seconds: time limit of the runs.
 
     Yields:
-        The runs so far after each block, and the verdict as the last item.
+        The report so far after each block, and the verdict as the last item.
 
     Raises:
-        ResourceExhaustedError: the runs take longer than there is time.
+        ResourceExhaustedError: the runs exceed the time limit.
     """
     runner = Runner(program, options, workers, most_seconds)
     detailed = await runner.play(first_run, min(BLOCK, options.max_runs), watched(program))
@@ -103,7 +127,7 @@ async def judge(
 async def verdict_of(
     program: Program, options: DryRunOptions, workers: Worker, most_seconds: float = MOST_SECONDS
 ) -> Verdict:
-    """The verdict alone; see `judge`."""
+    """Return only the verdict, without intermediate reports."""
     async with following(judge(program, options, workers, most_seconds=most_seconds)) as steps:
         async for step in steps:
             if isinstance(step, Verdict):
@@ -112,7 +136,7 @@ async def verdict_of(
 
 
 def rate_sentence(report: DryRunReport) -> str:
-    """How often the persona loses, with the interval that the number of runs allows."""
+    """Describe the fail rate of the persona, with its interval."""
     low, high = interval(report.lost, report.runs)
     return (
         f"the {report.persona} persona loses {report.fail_rate:.1%} of {report.runs} runs"
@@ -126,7 +150,7 @@ def _verdict(program: Program, report: DryRunReport, *, is_last: bool) -> Verdic
     budget = program.spec["negativity_budget"]
     least, most = budget["min_fail_rate"], budget.get("max_fail_rate", 1)
     above_least = _side(report, least, is_last=is_last)
-    # No rate is above 1, so there is nothing to wait for.
+    # No rate exceeds 1, so the test is not necessary.
     below_most = Side.BELOW if most == 1 else _side(report, most, is_last=is_last)
     if above_least is Side.BELOW and report.fail_rate < least:
         return Verdict(report, (_too_easy(report, least),), Miss.TOO_EASY)
@@ -140,7 +164,7 @@ def _verdict(program: Program, report: DryRunReport, *, is_last: bool) -> Verdic
 async def _drifting(
     program: Program, report: DryRunReport, runner: Runner, options: DryRunOptions
 ) -> tuple[Finding, ...]:
-    """What drifts too far, in one block of runs, and in more of them before that refuses a scenario."""
+    """Return the findings of excessive drift; a rejection is confirmed on more runs."""
     found = tuple(drift_findings(drifts(program, report)))
     more = min(_DRIFT_RUNS, options.max_runs) - report.runs
     if not found or more <= 0:
@@ -157,7 +181,7 @@ def _side(report: DryRunReport, threshold: float, *, is_last: bool) -> Side | No
 
 
 def rule_finding(error: RuleError, report: DryRunReport) -> Finding:
-    """A rule that failed in play as what is wrong with its scenario."""
+    """Return the finding for a rule that raised an error."""
     is_pointer = error.rule.startswith("/")
     place = "" if is_pointer or not error.rule else f"{error.rule}: "
     message = f"{place}{error.message}; it failed {error.count} times in {report.runs} runs"

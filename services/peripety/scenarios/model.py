@@ -1,4 +1,4 @@
-"""What scenarios are made of: the work that makes them as events, and what is kept of it."""
+"""Scenario types: orders, limits, events of generation and registration, and stored scenarios."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ __all__ = [
 
 
 def errors_among(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings that reject a document."""
+    """Return the findings that reject a document."""
     return tuple(finding for finding in findings if finding.severity is Severity.ERROR)
 
 
 class Stage(Enum):
-    """What a piece of work is busy with."""
+    """Stage of an operation."""
 
     AUTHORING = "authoring"
     VALIDATING = "validating"
@@ -62,7 +62,7 @@ class Stage(Enum):
 
 
 class Level(IntEnum):
-    """How much of a specification is checked; each level includes those before it."""
+    """Validation level of a specification; each level includes the lower ones."""
 
     SCHEMA = 1
     STATIC = 2
@@ -72,13 +72,13 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The work went on.
+    """Progress of an operation.
 
     Attributes:
-        stage: what it is busy with.
-        message: one short sentence for a person.
-        fraction: the share of the whole that is done, 0 … 1; never decreases.
-        spent: what was used of language models so far.
+        stage: the current stage.
+        message: one short sentence for display.
+        fraction: the completed share of the work, 0 … 1; never decreases.
+        spent: the model usage so far.
     """
 
     stage: Stage
@@ -88,7 +88,7 @@ class Progress:
 
 
 class RuleEditKind(Enum):
-    """Whether a part was added, removed or changed."""
+    """Kind of a difference."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -97,14 +97,14 @@ class RuleEditKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RuleEdit:
-    """One difference between two documents.
+    """Difference between two documents.
 
     Attributes:
-        kind: what happened to the part.
+        kind: the kind of the difference.
         path: JSON Pointer of the part, in the document that has it (the new one for a change).
-        before: the part before, as JSON; None when it was added.
-        after: the part after, as JSON; None when it was removed.
-        summary: the difference in one sentence.
+        before: the part before, as JSON; None for an added part.
+        after: the part after, as JSON; None for a removed part.
+        summary: one sentence about the difference.
     """
 
     kind: RuleEditKind
@@ -116,13 +116,13 @@ class RuleEdit:
 
 @dataclass(frozen=True, slots=True)
 class NumberEdit:
-    """One number that was moved.
+    """Change of a number.
 
     Attributes:
         path: its JSON Pointer.
-        before: what it was.
-        after: what it is.
-        summary: the same in a sentence that names the rule.
+        before: the old value.
+        after: the new value.
+        summary: one sentence about the change, with the name of the rule.
     """
 
     path: str
@@ -133,13 +133,13 @@ class NumberEdit:
 
 @dataclass(frozen=True, slots=True)
 class DryRunOptions:
-    """How to simulate.
+    """Simulation options.
 
     Attributes:
-        persona: who plays.
-        seed: what the seeds of the runs follow from; the specification's own by default.
-        max_runs: runs after which the point estimate decides.
-        horizon: most turns of a run; the specification's own by default.
+        persona: the simulated player.
+        seed: the seed of the runs; by default the seed of the specification.
+        max_runs: the number of runs after which the point estimate decides.
+        horizon: the maximum number of turns of a run; by default that of the specification.
     """
 
     persona: Persona = "random"
@@ -153,8 +153,8 @@ class GenerationLimits:
     """Caps on the model work of one request.
 
     Attributes:
-        answers: most answers of the model, refused ones included.
-        budget: most calls, tokens, money and time of all of them together.
+        answers: the maximum number of answers, including rejected ones.
+        budget: the maximum number of calls, tokens, money and time for all answers.
     """
 
     answers: int = 4
@@ -163,15 +163,15 @@ class GenerationLimits:
 
 @dataclass(frozen=True, slots=True)
 class GenerationOrder:
-    """What to write a specification about.
+    """Order of a generation.
 
     Attributes:
-        description: any text, or none.
-        seed: seed of the scenario; the description decides when absent.
+        description: the text; may be empty.
+        seed: seed of the scenario; derived from the description if None.
         model: as in `GenerateRequest.model`.
-        level: what the result must pass.
+        level: the level that the result must pass.
         limits: caps on the model work.
-        refresh: whether to write anew although the same was written before.
+        refresh: True to ignore a cached result of the same order.
     """
 
     description: str
@@ -184,12 +184,12 @@ class GenerationOrder:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A whole specification as the model proposed it; it may be wrong.
+    """First proposal of a model, as a whole specification; not yet validated.
 
     Attributes:
         document: the document, as JSON.
-        attempt: which answer of the model it is, from 1.
-        spent: what the answer used; None while that is not known.
+        attempt: the number of the model's answer, from 1.
+        spent: the usage of the answer; None if unknown.
     """
 
     document: bytes
@@ -199,20 +199,20 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class FoundWrong:
-    """What is wrong with the present draft."""
+    """Findings of the present draft."""
 
     findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The model wrote parts of its specification again after findings.
+    """Revision of a draft by the model, after findings.
 
     Attributes:
-        document: the whole document now, as JSON; it may still be wrong.
-        attempt: which answer of the model it is, from 2.
-        edits: what changed.
-        spent: what the answer used; None while that is not known.
+        document: the whole document after the revision, as JSON; not yet validated.
+        attempt: the number of the model's answer, from 2.
+        edits: the differences.
+        spent: the usage of the answer; None if unknown.
     """
 
     document: bytes
@@ -223,7 +223,7 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class NumbersMoved:
-    """Numbers were moved because the specification missed its budget in the dry-run `before`."""
+    """Numbers were adjusted because the specification missed its budget in the dry-run `before`."""
 
     edits: tuple[NumberEdit, ...]
     before: DryRunReport
@@ -231,17 +231,17 @@ class NumbersMoved:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The specification is finished; the last event.
+    """The specification is complete; the last event.
 
     Attributes:
         document: the canonical specification.
-        findings: warnings that remain, such as how it came about.
-        attempts: answers of the model that it took.
-        spent: what was used of language models.
-        model: who wrote it, as `provider/model`.
-        without_model: whether rules wrote it, without any language model.
-        certificate: its certificate, when one was ordered.
-        from_cache: whether it was written earlier for the same order, so that no model was asked.
+        findings: remaining warnings, including the way of its generation.
+        attempts: the number of model answers.
+        spent: the model usage.
+        model: the author, as `provider/model`.
+        without_model: True if rules wrote it, without any language model.
+        certificate: its certificate, if requested.
+        from_cache: True for a cached result of the same order, without a model request.
     """
 
     document: bytes
@@ -256,7 +256,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class NotGenerated:
-    """Nothing passed within the attempts or the budget; the last event."""
+    """No draft passed within the attempts or the budget; the last event."""
 
     findings: tuple[Finding, ...]
     attempts: int
@@ -270,14 +270,14 @@ GenerationEvent: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class CompiledScenario:
-    """One version of a stored scenario: what is played.
+    """One version of a stored scenario.
 
     Attributes:
-        scenario_id: the same for all its versions.
-        name: from the specification.
-        spec_hash: SHA-256 of `document` in hex; names the version.
+        scenario_id: the id, the same for all versions.
+        name: the name from the specification.
+        spec_hash: SHA-256 of `document` in hex; identifies the version.
         document: the canonical specification.
-        create_time: when this version was first stored.
+        create_time: the time when this version was first stored.
     """
 
     scenario_id: str
@@ -289,14 +289,14 @@ class CompiledScenario:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRecord:
-    """A stored scenario and how it was accepted.
+    """Stored scenario with the record of its registration.
 
     Attributes:
-        scenario: what is played.
+        scenario: the version.
         dry_run: the dry-run that it passed.
-        edits: the numbers that were moved for that.
-        findings: warnings that remain.
-        certificate_hash: names its latest certificate; None when it has none.
+        edits: the numbers that the repair moved.
+        findings: remaining warnings.
+        certificate_hash: the hash of its latest certificate; None without one.
     """
 
     scenario: CompiledScenario
@@ -308,7 +308,7 @@ class ScenarioRecord:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSummary:
-    """A stored version without its weight."""
+    """Stored version without its document."""
 
     scenario_id: str
     name: str
@@ -319,31 +319,31 @@ class ScenarioSummary:
 
 
 class ScenarioSource(Protocol):
-    """Where sessions get the scenarios that they play."""
+    """Source of scenarios for sessions."""
 
     async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
-        """A stored scenario, in its latest version unless a version is named.
+        """Return a stored scenario, in its latest version by default.
 
         Raises:
-            NotFoundError: there is no such scenario or version.
+            NotFoundError: the scenario or version does not exist.
         """
         ...
 
     async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
-        """The document of the latest certificate of a version; None when it has none, or is not stored."""
+        """Return the document of the latest certificate of a version; None without one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Stored and ready to be played; the last event."""
+    """The scenario is stored; the last event."""
 
     record: ScenarioRecord
 
 
 @dataclass(frozen=True, slots=True)
 class NotCompiled:
-    """Refused, and nothing stored; the last event. The dry-run is the last one, when it came to one."""
+    """The scenario was rejected and not stored; the last event. The dry-run is the last one, if any."""
 
     findings: tuple[Finding, ...]
     dry_run: DryRunReport | None = None

@@ -1,8 +1,8 @@
-"""The parts of a specification: what can be replaced, compared and found fault with by itself.
+"""Parts of a specification: the units of replacement, comparison and findings.
 
-A part is a rule, an entity or a label in its section, a quantity of the state, a figure of the budget, or
-anything else at the top. Its name outlives a move: rules are known by their ids and labels by their paths,
-not by their places.
+A part is a rule, an entity or a label in its section, a quantity of the state, a figure of the budget, or any
+other top-level value. Its name is stable under reordering: rules are identified by their ids and labels by
+their paths, not by their positions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["DIVIDED", "SECTIONS", "Name", "Part", "assembled", "name_at", "part_at", "parts"]
 
 Name: TypeAlias = tuple[str, ...]
-"""What a part is known by: `("actions", "alpha")`, `("state", "gauge")`, `("horizon",)`; () is everything."""
+"""The name of a part: `("actions", "alpha")`, `("state", "gauge")`, `("horizon",)`; () is the whole document.
+"""
 
 SECTIONS = {
     "entities": "id",
@@ -31,21 +32,21 @@ SECTIONS = {
     "visibility": "path",
     "narrator_scope": "path",
 }
-"""The lists whose entries are parts, and the key that each entry is known by."""
+"""The lists whose entries are parts, with the key that identifies an entry."""
 
 DIVIDED = ("state", "negativity_budget")
-"""The objects whose keys are parts."""
+"""The objects whose members are parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a document.
+    """Part of a document.
 
     Attributes:
-        name: what it is known by; an entry without a name of its own has an empty one and its place, and of
-            several with the same name each after the first has its number.
+        name: its name. An entry without an id has an empty id and its position; of several entries with the
+            same id, each after the first has a number.
         path: its JSON Pointer.
-        value: its content. An empty section is a part too, by the section's name.
+        value: its content. An empty section is a part, too, under the name of the section.
     """
 
     name: Name
@@ -54,7 +55,7 @@ class Part:
 
 
 def parts(document: Any) -> Iterator[Part]:
-    """The parts of a document, which need not be valid, in its order."""
+    """Yield the parts of a document, valid or not, in order."""
     if not isinstance(document, dict):
         return
     for key, value in document.items():
@@ -68,13 +69,13 @@ def parts(document: Any) -> Iterator[Part]:
 
 
 def name_at(document: Any, path: str) -> Name:
-    """The name of the part that holds what a JSON Pointer names; a section's, or (), for more of them."""
+    """Return the name of the part at a JSON Pointer; of a section, or (), if it covers several parts."""
     part = part_at(document, path)
     return part.name if part else segments(path)[:1]
 
 
 def part_at(document: Any, path: str) -> Part | None:
-    """The part that holds what a JSON Pointer names; None when it names more than one, or nothing."""
+    """Return the part at a JSON Pointer; None if it covers several parts or does not exist."""
     place = segments(path)
     for part in parts(document):
         of_part = segments(part.path)
@@ -84,12 +85,12 @@ def part_at(document: Any, path: str) -> Part | None:
 
 
 def assembled(contents: Mapping[Name, Any]) -> dict[str, Any]:
-    """The document of parts, in their order; the opposite of `parts`."""
+    """Assemble a document from its parts, in order; the inverse of `parts`."""
     document: dict[str, Any] = {}
     for name, value in contents.items():
         key = name[0]
         if len(name) == 1:
-            # What an empty section is told with must not grow with what is put into it here.
+            # Copied, because members are added to the section below.
             document.setdefault(key, copy(value))
         elif key in SECTIONS:
             document.setdefault(key, []).append(value)

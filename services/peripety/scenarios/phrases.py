@@ -1,4 +1,4 @@
-"""Rules in words: conditions as one writes them on paper, and effects as what they do to what."""
+"""Rules in words: conditions in infix notation, and effects as changes of quantities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["condition", "effect", "effects", "expression", "literal", "quantity"]
 
 _OR, _AND, _NOT, _COMPARED, _SUM, _PRODUCT, _WHOLE = range(7)
-"""How tightly a phrase holds together; one that holds less tightly than it has to is put in brackets."""
+"""The precedence of a phrase; an operand with a lower one than its context is put in parentheses."""
 
 _INFIX = {
     "or": ("or", _OR),
@@ -37,39 +37,39 @@ _QUOTED = re.compile(r'\[("[^"\\]*")\]')
 
 
 def condition(logic: Any) -> str:
-    """A condition; empty for one that always holds."""
+    """Format a condition; empty if it always holds."""
     return "" if logic == {} else expression(logic)
 
 
 def expression(logic: Any) -> str:
-    """A JSONLogic expression, such as `a ≥ 3 and (b < c or turn > 8)`."""
+    """Format a JSONLogic expression, such as `a ≥ 3 and (b < c or turn > 8)`."""
     return _phrase(logic)[0]
 
 
 def quantity(path: str) -> str:
-    """A path, or the name of a variable, without brackets and the root that goes without saying."""
+    """Format a path or a variable, without brackets and without the implied root."""
     told = _QUOTED.sub(lambda key: f".{json.loads(key[1])}", path)
     return next((told.removeprefix(root) for root in _ROOTS if told.startswith(root)), told)
 
 
 def literal(value: Any) -> str:
-    """A JSON value; numbers without digits that say nothing."""
+    """Format a JSON value; numbers have no redundant digits."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:.15g}"
     return json.dumps(value, ensure_ascii=False)
 
 
 def effects(rule: Mapping[str, Any]) -> list[str]:
-    """What a rule does, effect by effect."""
+    """Format the effects of a rule, one by one."""
     derives = rule.get("derives") or {}
     return [effect(one, derives) for one in rule["effects"]]
 
 
 def effect(done: Mapping[str, Any], derives: Mapping[str, Any]) -> str:
-    """One effect, such as `a -3`; the derived value that it takes is written out.
+    """Format an effect, such as `a -3`; a derived value is written out.
 
     Args:
-        done: the effect; in a draft it may be anything, and what is no effect is shown as it is.
+        done: the effect; in a draft it may be any value, and an invalid effect is formatted as JSON.
         derives: the derived values of its rule, by name.
     """
     try:
@@ -79,7 +79,7 @@ def effect(done: Mapping[str, Any], derives: Mapping[str, Any]) -> str:
 
 
 def _phrase(logic: Any) -> tuple[str, int]:
-    """The words, and how tightly they hold together."""
+    """Return the words and their precedence."""
     if not isinstance(logic, dict) or len(logic) != 1:
         return literal(logic), _WHOLE
     ((operator, given),) = logic.items()
@@ -89,14 +89,14 @@ def _phrase(logic: Any) -> tuple[str, int]:
         return quantity(name) if isinstance(name, str) else literal(name), _WHOLE
     if operator in _INFIX and len(arguments) > 1:
         word, strength = _INFIX[operator]
-        # Only `and` and `or` may stand beside themselves: a - (b - c) is no a - b - c.
+        # Only `and` and `or` are associative here: a - (b - c) differs from a - b - c.
         inside = strength if strength in {_OR, _AND} else strength + 1
         return f" {word} ".join(_within(argument, inside) for argument in arguments), strength
     return _prefixed(operator, arguments)
 
 
 def _prefixed(operator: str, arguments: list[Any]) -> tuple[str, int]:
-    """An operation that does not stand between what it is about."""
+    """Format an operator in prefix notation."""
     match operator, arguments:
         case "!", [denied]:
             return f"not {_within(denied, _COMPARED)}", _NOT
@@ -116,7 +116,7 @@ def _within(logic: Any, strength: int) -> str:
 
 
 def _amount(value: Any, derives: Mapping[str, Any]) -> str:
-    """A value of an effect; the name of a derived value stands for that."""
+    """Format the value of an effect; the name of a derived value is replaced by its expression."""
     if isinstance(value, str) and value in derives:
         return _within(derives[value], _WHOLE)
     return literal(value)

@@ -1,4 +1,4 @@
-"""The compiled form of stored scenarios: made once for each version, and kept while it is used."""
+"""LRU cache of compiled scenarios, one program per version."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ _MOST = 64
 
 
 class Programs:
-    """Compiled versions by the hash of their content, as many as were used last.
+    """LRU cache of compiled versions, by the hash of their content.
 
-    A program is immutable, so everybody in the process may have the same one: with it they share what it
-    found out about itself, such as its proofs and how its dry-runs are played.
+    A program is immutable, so one instance serves the whole process. It also shares what it has computed
+    about itself, such as its proofs and the compiled form of its dry-runs.
 
     Args:
-        most: how many are kept.
+        most: the capacity.
     """
 
     def __init__(self, most: int = _MOST) -> None:
         self._kept: Kept[Program] = Kept(most)
 
     def kept(self, spec_hash: str) -> Program | None:
-        """The compiled form of a version, when it is at hand."""
+        """Return the cached program of a version; None on a miss."""
         return self._kept.find(spec_hash)
 
     async def of(self, spec_hash: str, document: bytes) -> Program:
-        """The compiled form of a version.
+        """Return the program of a version; compile it on a miss.
 
         Args:
-            spec_hash: names the version.
-            document: the version as it is stored: valid and canonical.
+            spec_hash: the hash of the version.
+            document: the stored document: valid and canonical.
         """
         return self.kept(spec_hash) or self.keep(await asyncio.to_thread(sim.load, document))
 
     def keep(self, program: Program) -> Program:
-        """Keep a program that was compiled elsewhere; the one to use, which may have been here already."""
+        """Store a program that was compiled elsewhere; return the cached one, which may be an earlier one."""
         return self._kept.keep(program.spec_hash, program)

@@ -1,4 +1,4 @@
-"""What is proved of a scenario before any dice, as findings."""
+"""Findings from proofs, before any simulation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["findings_of", "proved"]
 
 
 def proved(program: Program) -> tuple[Finding, ...]:
-    """What holds in every run of a scenario, up to its own horizon: shorter dry-runs change nothing in it."""
+    """Return the findings from proofs over all runs, up to the scenario's own horizon."""
     return findings_of(program.proofs())
 
 
 def findings_of(proofs: Iterable[Proof]) -> tuple[Finding, ...]:
-    """The claims, with their arguments as messages."""
+    """Convert proofs to findings, with their explanations as messages."""
     return tuple(Finding(proof.code, proof.path, proof.argument, proof.severity) for proof in proofs)

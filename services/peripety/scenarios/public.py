@@ -1,4 +1,4 @@
-"""What of an action everybody may be told: nothing that reads or writes what somebody may not see."""
+"""Public part of an action: everything that neither reads nor writes restricted state."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["Public", "PublicAction"]
 
 @dataclass(frozen=True, slots=True)
 class PublicAction:
-    """The public part of an action.
+    """Public part of an action.
 
     Attributes:
-        preconditions: those that read nothing but what everybody sees.
-        has_secret_preconditions: whether there are others.
-        effects: those on what everybody sees.
-        derives: the derived values of the action; one that reads what is not seen is only its own name.
+        preconditions: the preconditions that read only public state.
+        has_secret_preconditions: True if there are others.
+        effects: the effects on public state.
+        derives: the derived values of the action; one that reads restricted state is reduced to its name.
     """
 
     preconditions: Mapping[str, Any]
@@ -32,11 +32,11 @@ class PublicAction:
 
 
 class Public:
-    """Knows what everybody sees in a scenario.
+    """Public view of a scenario.
 
     Args:
         spec: a valid scenario.
-        viewer: an entity for whom what it alone sees counts as well; None for nobody.
+        viewer: an entity whose private state counts as public; None for no entity.
     """
 
     def __init__(self, spec: Mapping[str, Any], viewer: str | None = None) -> None:
@@ -44,7 +44,7 @@ class Public:
         self._viewer = viewer
 
     def part_of(self, action: Mapping[str, Any]) -> PublicAction:
-        """The public part of one of the actions of the scenario."""
+        """Return the public part of an action of the scenario."""
         conditions = _conjuncts(action["preconditions"])
         seen = [one for one in conditions if self._sees_all(read_paths(one))]
         derives = {
@@ -59,7 +59,7 @@ class Public:
         )
 
     def effects(self, effects: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        """Those of some effects that write nothing but what is seen."""
+        """Yield the effects that write only public state."""
         for one in effects:
             if one["op"] == "schedule":
                 later = list(self.effects(one["effects"]))
@@ -74,7 +74,7 @@ class Public:
 
 
 def _conjuncts(logic: Mapping[str, Any]) -> list[Any]:
-    """The conditions that have to hold, each for itself."""
+    """Return the conditions of a conjunction."""
     match logic:
         case {"and": [*conditions]}:
             return conditions
@@ -93,7 +93,7 @@ def _joined(conditions: list[Any]) -> Mapping[str, Any]:
 
 
 def _written(path: Path, value: Any) -> Iterator[Path]:
-    """A path, and those below it that a value has something for."""
+    """Yield a written path, and the paths below it that a value contains."""
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
     for key, inner in items:

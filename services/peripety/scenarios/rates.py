@@ -1,4 +1,4 @@
-"""What a count in a sample says of the rate behind it."""
+"""Statistics of a rate: confidence interval and sequential test."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from enum import Enum
 __all__ = ["Side", "interval", "side_of"]
 
 INDIFFERENCE = 0.03
-"""Rates this close to a threshold may be judged either way."""
+"""The indifference zone: the test may decide either way for a rate this close to a threshold."""
 
 ERROR = 0.01
-"""How often the test may judge wrongly outside of that."""
+"""The error rate of the test outside the indifference zone."""
 
 _Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 _TAIL = 0.025
@@ -19,14 +19,14 @@ _DECISIVE = math.log((1 - ERROR) / ERROR)
 
 
 class Side(Enum):
-    """Where a rate lies beside a threshold."""
+    """Side of a threshold."""
 
     BELOW = "below"
     ABOVE = "above"
 
 
 def interval(count: int, total: int) -> tuple[float, float]:
-    """The 95 % interval of a rate: Wilson's, and Clopper and Pearson's where it happened never or always."""
+    """Return the 95 % interval of a rate: Wilson, or Clopper-Pearson for a count of none or all."""
     if total == 0:
         return 0.0, 1.0
     if count in {0, total}:
@@ -39,14 +39,14 @@ def interval(count: int, total: int) -> tuple[float, float]:
 
 
 def side_of(count: int, total: int, threshold: float) -> Side | None:
-    """Wald's sequential probability ratio test; None while the sample does not decide.
+    """Return the side of a rate by Wald's sequential probability ratio test; None if it does not decide yet.
 
     Args:
-        count: how often it happened.
-        total: in how many trials.
-        threshold: the rate to compare with, more than 0 and at most 1.
+        count: the number of occurrences.
+        total: the number of trials.
+        threshold: the threshold, above 0 and at most 1.
     """
-    # Next to 0 and 1 the two hypotheses move closer, so that both stay rates.
+    # Near 0 and 1 the hypotheses are closer to the threshold, so that both remain rates.
     low = threshold - min(INDIFFERENCE, threshold / 2)
     high = threshold + min(INDIFFERENCE, (1 - threshold) / 2)
     against = total - count

@@ -1,4 +1,4 @@
-"""What the endings of a specification read: which quantities they compare, and which way those hurt."""
+"""Analysis of endings: the quantities that they compare, and the harmful direction of each."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _GATHERING = frozenset({"and", "or", "!!", "+", "min", "max"})
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A quantity that a condition reads.
+    """Quantity in a condition.
 
     Attributes:
-        path: where it is, as effects write it.
-        direction: the way it has to go for the condition to hold: `RISING` or `FALLING`.
-        against: what it is compared with, an expression; None where it is only a part of what is compared.
+        path: its path, as effects write it.
+        direction: the direction that makes the condition hold: `RISING` or `FALLING`.
+        against: the expression on the other side; None if the quantity is only a part of its side.
     """
 
     path: str
@@ -36,7 +36,7 @@ class Reading:
 
 
 def readings(logic: Any, direction: int = RISING) -> Iterator[Reading]:
-    """The quantities of an expression, each with the direction that makes the expression larger, or true."""
+    """Yield the quantities of an expression, with the direction that makes it larger, or true."""
     if not isinstance(logic, dict) or len(logic) != 1:
         return
     ((operator, given),) = logic.items()
@@ -56,7 +56,7 @@ def readings(logic: Any, direction: int = RISING) -> Iterator[Reading]:
 
 
 def _passed_on(operator: str, index: int, arguments: list[Any]) -> int:
-    """What a larger operand does to an operation: raise it, lower it, or (0) nobody knows."""
+    """Return the effect of a larger operand on an operation: 1 raises it, -1 lowers it, 0 is unknown."""
     if operator in _GATHERING:
         return RISING
     if operator == "!":
@@ -69,7 +69,7 @@ def _passed_on(operator: str, index: int, arguments: list[Any]) -> int:
 
 
 def _sign_of(factors: list[Any]) -> int:
-    """The sign of a product; 0 where it is 0, or not known because a factor is no literal."""
+    """Return the sign of a product; 0 if it is 0, or unknown because a factor is not a literal."""
     sign = 1
     for factor in factors:
         if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not factor:
@@ -79,7 +79,7 @@ def _sign_of(factors: list[Any]) -> int:
 
 
 def directions(found: Iterable[Reading]) -> dict[str, int]:
-    """For each path that is read: which way it goes toward what reads it, 0 when both ways."""
+    """Return the direction of each path towards its condition, 0 for both directions."""
     votes: dict[str, set[int]] = {}
     for reading in found:
         votes.setdefault(reading.path, set()).add(reading.direction)
@@ -87,12 +87,12 @@ def directions(found: Iterable[Reading]) -> dict[str, int]:
 
 
 def numbers(state: dict[str, Any]) -> dict[str, float]:
-    """The numbers of an initial state by their paths, in document order; those inside arrays left out."""
+    """Return the numbers of an initial state by path, in document order, without arrays."""
     return {sim.format_path(path): value for path, value in _numbers(state, ("state",))}
 
 
 def matched(spec: dict[str, Any]) -> frozenset[str]:
-    """The paths that some rule compares for equality, or looks up among others, or takes a remainder of."""
+    """Return the paths in equalities, membership tests or remainders of any rule."""
     return frozenset(_matched(spec, within=False))
 
 
@@ -111,7 +111,7 @@ def _numbers(node: dict[str, Any], place: tuple[str, ...]) -> Iterator[tuple[tup
 
 
 def _matched(node: Any, *, within: bool) -> Iterator[str]:
-    """The variables in equalities below a node; anything in a document may be a rule."""
+    """Yield the variables in equalities below a node; any part of a document may be a rule."""
     if isinstance(node, list):
         for item in node:
             yield from _matched(item, within=within)

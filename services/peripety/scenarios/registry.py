@@ -1,4 +1,4 @@
-"""Where compiled scenarios are kept: every version by the hash of its content."""
+"""Scenario registry: content-addressed storage of compiled scenarios and their versions."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ _certificate = storing.latest_hash(_columns.scenario_id, _columns.spec_hash).lab
 
 
 class ScenarioRegistry:
-    """Compiled scenarios in the database of the process; also a `ScenarioSource`.
+    """Registry of compiled scenarios in the database of the process; implements `ScenarioSource`.
 
     Args:
-        database: has the table.
+        database: the database.
     """
 
     def __init__(self, database: Database) -> None:
@@ -74,22 +74,22 @@ class ScenarioRegistry:
     ) -> ScenarioRecord:
         """Store a scenario as its latest version.
 
-        The same content replaces what was stored of it, and keeps the time at which that was first stored,
-        and the dry-run too when the new one answers the same question with fewer runs.
+        Equal content replaces the stored version, and preserves its first creation time. The stored dry-run
+        is preserved, too, if the new one is of the same kind and has fewer runs.
 
         Args:
             program: the scenario.
             dry_run: the dry-run that it passed.
-            edits: the numbers that were moved for that.
-            findings: warnings that remain.
-            version_of: the scenario that it is a version of; by default one that its content names.
-            follows: with `version_of`, hash of the version that has to be its latest until then.
-            certificate: its certificate, to be kept with it.
-            connection: the transaction in which this is done; one of its own by default.
+            edits: the numbers that the repair moved.
+            findings: remaining warnings.
+            version_of: the scenario of the version; by default derived from the content.
+            follows: with `version_of`, the expected hash of its latest version (optimistic locking).
+            certificate: its certificate, to be stored with it.
+            connection: the transaction; a new one by default.
 
         Raises:
-            ConflictError: another version has become the latest.
-            NotFoundError: there is no scenario `version_of`, or not any more.
+            ConflictError: the latest version is another one.
+            NotFoundError: the scenario `version_of` does not exist, or was deleted meanwhile.
         """
         scenario_id = version_of or named_by("scn", program.spec_hash)
         same = _versions.same(scenario_id, program.spec_hash)
@@ -122,10 +122,10 @@ class ScenarioRegistry:
         return record
 
     async def get(self, scenario_id: str, spec_hash: str | None = None) -> ScenarioRecord:
-        """A stored scenario, in its latest version unless a version is named.
+        """Return a stored scenario, in its latest version by default.
 
         Raises:
-            NotFoundError: there is no such scenario or version.
+            NotFoundError: the scenario or version does not exist.
         """
         async with self._database.read() as connection:
             row = await _versions.find(_stored(), scenario_id, spec_hash, connection)
@@ -134,30 +134,30 @@ class ScenarioRegistry:
         return _record(row)
 
     async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
-        """See `ScenarioSource.compiled`."""
+        """Return the version to play, by default the latest."""
         return (await self.get(scenario_id, spec_hash)).scenario
 
     async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
-        """See `ScenarioSource.certificate_of`."""
+        """Return the document of the latest certificate of a version; None without one."""
         async with self._database.read() as connection:
             return await storing.latest(scenario_id, spec_hash, connection)
 
     async def scenarios(self, asked_size: int = 0, page_token: str = "") -> Page[ScenarioSummary]:
-        """A page of all scenarios, each in its latest version.
+        """Return a page of all scenarios, each in its latest version.
 
         Raises:
-            InvalidArgumentError: the size is negative, or the token is none of ours.
+            InvalidArgumentError: the size is negative, or the token is invalid.
         """
         return await self._page(_versions.latest, asked_size, page_token)
 
     async def versions(
         self, scenario_id: str, asked_size: int = 0, page_token: str = ""
     ) -> Page[ScenarioSummary]:
-        """A page of the versions of a scenario.
+        """Return a page of the versions of a scenario.
 
         Raises:
-            InvalidArgumentError: the size is negative, or the token is none of ours.
-            NotFoundError: there is no such scenario.
+            InvalidArgumentError: the size is negative, or the token is invalid.
+            NotFoundError: the scenario does not exist.
         """
         page = await self._page(_columns.scenario_id == scenario_id, asked_size, page_token)
         if not page.items and not page_token:
@@ -165,14 +165,14 @@ class ScenarioRegistry:
         return page
 
     async def delete(self, scenario_id: str, connection: AsyncConnection) -> None:
-        """Forget a scenario with all its versions and their certificates.
+        """Delete a scenario with all its versions and their certificates.
 
         Args:
             scenario_id: the scenario.
-            connection: the transaction in which this is done.
+            connection: the transaction.
 
         Raises:
-            NotFoundError: there is no such scenario.
+            NotFoundError: the scenario does not exist.
         """
         done = await connection.execute(delete(_table).where(_columns.scenario_id == scenario_id))
         if not done.rowcount:
@@ -180,10 +180,10 @@ class ScenarioRegistry:
         await storing.forget(scenario_id, connection)
 
     async def certify(self, scenario_id: str, certificate: Certificate) -> None:
-        """Keep a certificate as the latest one of the version that it is about.
+        """Store a certificate as the latest one of its version.
 
         Raises:
-            NotFoundError: there is no such scenario or version.
+            NotFoundError: the scenario or version does not exist.
         """
         same = _versions.same(scenario_id, certificate.spec_hash)
         async with self._database.write() as connection:
@@ -192,10 +192,10 @@ class ScenarioRegistry:
             await storing.keep(scenario_id, certificate, connection)
 
     async def certificate(self, certificate_hash: str) -> Certificate:
-        """A certificate that is kept with a scenario.
+        """Return a certificate that is stored with a scenario.
 
         Raises:
-            NotFoundError: there is none of that hash.
+            NotFoundError: the certificate does not exist.
         """
         async with self._database.read() as connection:
             return await storing.find(certificate_hash, connection)
@@ -218,16 +218,16 @@ class ScenarioRegistry:
 
 
 def version_changed(scenario_id: str, latest: str) -> ConflictError:
-    """The error for a change of a version that is no longer the latest."""
+    """Return the error for a change of an outdated version."""
     return ConflictError(
-        f"The latest version of {scenario_id} is {latest}, and the change is for another one; look at it and"
-        " ask again",
+        f"The latest version of {scenario_id} is {latest}, but the change is for another one; read it and"
+        " retry",
         code="VERSION_CHANGED",
     )
 
 
 async def _require_latest(scenario_id: str, spec_hash: str | None, connection: AsyncConnection) -> None:
-    """Refuse a scenario that is not there, or whose latest version is not the one of a hash."""
+    """Raise an error if a scenario does not exist, or its latest version is not the expected one."""
     latest = await _versions.latest_hash(scenario_id, connection)
     if latest is None:
         raise _not_found(scenario_id)
@@ -236,12 +236,12 @@ async def _require_latest(scenario_id: str, spec_hash: str | None, connection: A
 
 
 def _stored() -> Select[Any]:
-    """All of a version, and what its latest certificate is called."""
+    """Return a query for the versions with the hash of their latest certificate."""
     return select(_table, _certificate)
 
 
 def _is_stronger(one: DryRunReport, other: DryRunReport) -> bool:
-    """Whether a dry-run says more than another one of the same kind."""
+    """Return True if a dry-run is of the same kind as another and has more runs."""
     same_kind = (one.persona, one.horizon) == (other.persona, other.horizon)
     return same_kind and one.runs > other.runs
 
@@ -289,6 +289,6 @@ def _summary(row: Any) -> ScenarioSummary:
 def _not_found(scenario_id: str, spec_hash: str | None = None) -> NotFoundError:
     version = f" with the version {spec_hash}" if spec_hash else ""
     return NotFoundError(
-        f"There is no scenario {scenario_id}{version}; compile one, or list those that are stored",
+        f"Scenario {scenario_id}{version} does not exist; compile one, or list the stored ones",
         code="SCENARIO_NOT_FOUND",
     )

@@ -1,4 +1,4 @@
-"""The scenarios of another process, behind the protocol that the registry of this process implements."""
+"""Scenarios of another process, through the same protocol as the registry of this process."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["RemoteScenarioSource"]
 
 
 class RemoteScenarioSource:
-    """Implements `ScenarioSource` by calling a ScenarioService.
+    """Client of a ScenarioService that implements `ScenarioSource`.
 
     Args:
-        channel: leads to the service.
+        channel: the channel to the service.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = ScenarioServiceStub(channel)
 
     async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
-        """A stored scenario; see `ScenarioSource.compiled`."""
+        """Return a stored scenario, in its latest version by default."""
         request = pb.GetScenarioRequest(scenario_id=scenario_id, spec_hash=spec_hash or "")
         return stored.compiled_scenario((await self._stub.GetScenario(request)).scenario)
 
     async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
-        """The latest certificate of a version; see `ScenarioSource.certificate_of`."""
+        """Return the document of the latest certificate of a version; None without one."""
         try:
             scenario = pb.GetScenarioRequest(scenario_id=scenario_id, spec_hash=spec_hash)
             name = (await self._stub.GetScenario(scenario)).scenario.certificate_hash

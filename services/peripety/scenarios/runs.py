@@ -1,4 +1,4 @@
-"""Simulated runs beside an event loop: in a thread, and in pieces short enough to leave between them."""
+"""Simulation beside an event loop: runs in a thread, in pieces short enough to cancel between them."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 __all__ = ["MOST_SECONDS", "Playable", "Runner", "too_slow"]
 
 MOST_SECONDS = 120.0
-"""Wall time that runs may take, when the caller waits for longer."""
+"""The time limit of runs, unless the deadline of the caller is earlier."""
 
 _PIECE_SECONDS = 0.25
-# In lockstep so many runs may take as long as one.
+# The number of lockstep runs that may take as long as one.
 _SIDE_BY_SIDE = 64
 _GROWTH = 8
-# What the planner plays on for each candidate, in each of its turns (docs/semantics.md).
+# The number of turns that the planner simulates for each candidate, in each of its turns (docs/semantics.md).
 _TURNS_AHEAD = 4 * 8
 
 
 def too_slow() -> ResourceExhaustedError:
-    """The error for runs that do not end in time."""
+    """Return the error for runs that exceed the time limit."""
     return ResourceExhaustedError(
-        "The dry-run takes longer than there is time: allow more time, fewer runs or a shorter horizon, or"
+        "The dry-run exceeds the time limit: allow more time, fewer runs or a shorter horizon, or"
         " make the rules cheaper",
         code="DRY_RUN_TOO_SLOW",
     )
 
 
 class Playable(Protocol):
-    """What many runs can be played of: a program, or the state of a run that goes on."""
+    """Subject of simulated runs: a program, or the state of a run in progress."""
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The scenario."""
+        """Return the specification."""
         ...
 
     def dry_run(
@@ -59,25 +59,24 @@ class Playable(Protocol):
         detail: bool = False,
         watch: Mapping[str, float] | None = None,
     ) -> DryRunReport:
-        """Play them; see `peripety.sim.Program.dry_run`."""
+        """Simulate runs; see `peripety.sim.Program.dry_run`."""
         ...
 
 
 class Runner:
-    """Plays runs of one program within a budget of wall time.
+    """Simulation of one program within a time limit.
 
-    A thread cannot be stopped: when the caller goes away, the piece under way is played to its end, however
-    long that takes, and no other one is begun. A piece is meant to take a quarter of a second, as the runs
-    before it let expect; the first one is a single run, which may take any time: the planner's is not begun
-    where a random player's lets expect more than there is. Where it is long, the next ones are larger as long
-    as that makes runs cheaper. How runs are cut into pieces depends on the machine; what comes of them does
-    not.
+    A thread cannot be stopped. If the caller is cancelled, the current piece runs to its end, and no other
+    one starts. A piece should take a quarter of a second, as estimated from earlier runs. The first piece is
+    a single run, of unknown duration. For the planner, its duration is first estimated from a run of the
+    random persona, and rejected if it exceeds the time limit. If a single run is long, the next pieces grow
+    while that makes runs cheaper. The division into pieces depends on the machine; the results do not.
 
     Args:
         program: the scenario.
-        options: how to simulate.
-        workers: play the pieces.
-        most_seconds: so long they may play, where the caller does not wait for less.
+        options: simulation options.
+        workers: runs the pieces.
+        most_seconds: the time limit, unless the deadline of the caller is earlier.
     """
 
     def __init__(
@@ -92,15 +91,15 @@ class Runner:
         self._worth_trying = _GROWTH
 
     async def play(self, first_run: int, runs: int, watch: Mapping[str, float] | None = None) -> DryRunReport:
-        """Play `runs` runs from number `first_run` on.
+        """Simulate runs with consecutive numbers.
 
         Args:
-            first_run: number of the first.
-            runs: how many.
-            watch: paths of numbers to follow, with their scales; None counts nothing beyond outcomes.
+            first_run: the number of the first run.
+            runs: the number of runs.
+            watch: paths of numbers to follow, with their scales; None counts only outcomes.
 
         Raises:
-            ResourceExhaustedError: the runs take longer than there is time.
+            ResourceExhaustedError: the runs exceed the time limit.
         """
         async with following(self.playing(first_run, runs, watch)) as reports:
             async for report in reports:
@@ -111,13 +110,13 @@ class Runner:
     async def playing(
         self, first_run: int, runs: int, watch: Mapping[str, float] | None = None
     ) -> AsyncIterator[DryRunReport]:
-        """Play as `play` does.
+        """Simulate runs as `play` does.
 
         Yields:
-            What was played so far, after each piece; the last time all of it.
+            The report so far, after each piece; the last one is complete.
 
         Raises:
-            ResourceExhaustedError: the runs take longer than there is time.
+            ResourceExhaustedError: the runs exceed the time limit.
         """
         if self._seconds_per_run is None and self._options.persona == "planner":
             await self._workers.run(self._expect, first_run)
@@ -130,7 +129,7 @@ class Runner:
             yield report
 
     def _affordable(self) -> int:
-        """How many runs fit into a piece; the first piece is one run, which tells how long they take."""
+        """Return the number of runs in the next piece; the first one has one run, to measure it."""
         if self._seconds_per_run is None:
             return 1
         if self._seconds_per_run > self._seconds_left:
@@ -140,9 +139,9 @@ class Runner:
         return max(1, fitting, trial if trial * self._seconds_per_run <= self._seconds_left else 0)
 
     def _expect(self, first_run: int) -> None:
-        """Refuse a run of the planner that would not end in time, by what a turn of a random player takes."""
+        """Raise an error if a planner run would exceed the limit, as estimated from a random run."""
         play = partial(self._program.dry_run, runs=1, first_run=first_run, seed=self._options.seed, threads=1)
-        play(horizon=1)  # prepares what all runs share
+        play(horizon=1)  # prepares shared data of all runs
         started = time.perf_counter()
         report = play(horizon=self._options.horizon)
         taken = time.perf_counter() - started
@@ -152,7 +151,7 @@ class Runner:
             raise too_slow()
 
     def _piece(self, first_run: int, runs: int, watch: Mapping[str, float] | None) -> DryRunReport:
-        """Play a piece. Only its work is timed: how long it had to wait tells nothing of the next one."""
+        """Simulate a piece. Only the work is timed; waiting time does not predict the next piece."""
         started = time.perf_counter()
         report = self._program.dry_run(
             runs=runs,
@@ -167,7 +166,7 @@ class Runner:
         taken = time.perf_counter() - started
         self._seconds_left -= taken
         before, self._seconds_per_run = self._seconds_per_run, taken / runs
-        # Whether they are played side by side is nobody's to say here, but it shows.
+        # Parallel execution is detected by its cost: a larger piece makes each run cheaper.
         is_cheaper = before is None or self._seconds_per_run < before / 2
         self._worth_trying = min(runs * _GROWTH, _SIDE_BY_SIDE) if is_cheaper else 1
         return report

@@ -1,4 +1,4 @@
-"""ScenarioService: a handler for each of its calls."""
+"""gRPC handlers of the ScenarioService."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ _LAST = frozenset({"completed", "compiled", "certificate", "balanced", "amended"
 
 
 class ScenarioServicer(ScenarioServiceServicer):
-    """Serves scenarios over gRPC; what it does not define is answered with UNIMPLEMENTED.
+    """ScenarioService over gRPC; undefined methods return UNIMPLEMENTED.
 
     Args:
         generator: writes specifications.
-        compiler: accepts them.
-        amender: changes those that were accepted.
-        balancer: moves their numbers.
-        certifier: measures how fair they are.
-        inspector: says what depends on what in them.
-        registry: keeps those that were accepted.
-        programs: the compiled form of those.
-        requests: keeps what requests were answered with.
-        threads: judge what comes in batches.
+        compiler: registers them.
+        amender: amends registered scenarios.
+        balancer: balances specifications.
+        certifier: certifies scenarios.
+        inspector: builds rule graphs.
+        registry: stores scenarios.
+        programs: cache of compiled programs.
+        requests: idempotency store of responses.
+        threads: thread pool of batches.
     """
 
     def __init__(
@@ -91,28 +91,28 @@ class ScenarioServicer(ScenarioServiceServicer):
     def CompileScenario(  # noqa: N802 - the contract's name
         self, request: pb.CompileScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.CompileScenarioResponse]:
-        """Check, dry-run, repair and store a specification."""
+        """Validate, dry-run, repair and store a specification."""
         compiled = self._compiling(request)
         return self._record.answers(request, compiled, events.compile_response, pb.CompileScenarioResponse)
 
     def AmendScenario(  # noqa: N802 - the contract's name
         self, request: pb.AmendScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.AmendScenarioResponse]:
-        """Change a stored scenario by a text."""
+        """Amend a stored scenario by a text."""
         amended = self._amender.amend(asked.amendment(request))
         return self._record.answers(request, amended, _amend_response, pb.AmendScenarioResponse)
 
     def BalanceScenario(  # noqa: N802 - the contract's name
         self, request: pb.BalanceScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.BalanceScenarioResponse]:
-        """Move the numbers of a specification until a persona loses as often as wanted."""
+        """Move the numbers of a specification until the fail rate of a persona is in the target."""
         balanced = self._balancer.balance(asked.balance_order(request))
         return self._record.answers(request, balanced, events.balance_response, pb.BalanceScenarioResponse)
 
     async def ValidateScenarios(  # noqa: N802 - the contract's name
         self, requests: AsyncIterator[pb.ValidateScenariosRequest], _context: Any
     ) -> AsyncIterator[pb.ValidateScenariosResponse]:
-        """Check many specifications, in any order."""
+        """Validate many specifications, in any order."""
         first = await anext(aiter(requests), None)
         if first is None:
             return
@@ -129,7 +129,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     async def GetScenario(  # noqa: N802 - the contract's name
         self, request: pb.GetScenarioRequest, _context: Any
     ) -> pb.GetScenarioResponse:
-        """Read a stored scenario."""
+        """Return a stored scenario."""
         require(request.scenario_id, ".scenario_id", "is required")
         record = await self._registry.get(request.scenario_id, request.spec_hash or None)
         return pb.GetScenarioResponse(scenario=stored.scenario(record))
@@ -156,7 +156,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     async def DeleteScenario(  # noqa: N802 - the contract's name
         self, request: pb.DeleteScenarioRequest, _context: Any
     ) -> pb.DeleteScenarioResponse:
-        """Forget a stored scenario."""
+        """Delete a stored scenario."""
         require(request.scenario_id, ".scenario_id", "is required")
         await self._record.change_once(request, partial(self._registry.delete, request.scenario_id))
         return pb.DeleteScenarioResponse()
@@ -164,7 +164,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     async def InspectScenario(  # noqa: N802 - the contract's name
         self, request: pb.InspectScenarioRequest, _context: Any
     ) -> pb.InspectScenarioResponse:
-        """Draw up what depends on what in a specification."""
+        """Return the rule graph of a specification."""
         options = asked.inspection_options(request)
         source = request.WhichOneof("source")
         require(source, ".source", _SOURCE)
@@ -176,7 +176,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     async def GetScenarioTools(  # noqa: N802 - the contract's name
         self, request: pb.GetScenarioToolsRequest, _context: Any
     ) -> pb.GetScenarioToolsResponse:
-        """The actions of a stored scenario as tools."""
+        """Return the actions of a stored scenario as tools."""
         require(request.scenario_id, ".scenario_id", "is required")
         provider = asked.provider(request.provider)
         scenario = await self._registry.compiled(request.scenario_id, request.spec_hash or None)
@@ -189,7 +189,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     def CertifyScenario(  # noqa: N802 - the contract's name
         self, request: pb.CertifyScenarioRequest, _context: Any
     ) -> AsyncIterator[pb.CertifyScenarioResponse]:
-        """Measure how fair a specification is."""
+        """Measure the fairness of a specification."""
         certified = self._certifying(request)
         return self._record.answers(
             request, certified, certificates.certify_response, pb.CertifyScenarioResponse
@@ -198,7 +198,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     async def GetCertificate(  # noqa: N802 - the contract's name
         self, request: pb.GetCertificateRequest, _context: Any
     ) -> pb.GetCertificateResponse:
-        """Read the certificate of a stored scenario."""
+        """Return the certificate of a stored scenario."""
         require(request.certificate_hash, ".certificate_hash", "is required")
         kept = await self._registry.certificate(request.certificate_hash)
         return pb.GetCertificateResponse(certificate=certificates.certificate(kept))
@@ -206,7 +206,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     async def CheckCertificate(  # noqa: N802 - the contract's name
         self, request: pb.CheckCertificateRequest, _context: Any
     ) -> AsyncIterator[pb.CheckCertificateResponse]:
-        """Compute a certificate again."""
+        """Recompute a certificate and compare."""
         require(request.document, ".document", "is required")
         sequence = 0
         async with following(self._certifier.check(request.document, request.spec)) as compared:
@@ -248,7 +248,7 @@ def _amend_response(
 async def _documents(
     first: pb.ValidateScenariosRequest, others: AsyncIterator[pb.ValidateScenariosRequest]
 ) -> AsyncIterator[list[Document[str]]]:
-    """The specifications of each message."""
+    """Yield the specifications of each message."""
     yield _documents_in(first)
     async for request in others:
         yield _documents_in(request)

@@ -1,4 +1,4 @@
-"""Parts of a specification told to a person in a line: what they are, and what changed in them."""
+"""Descriptions of the parts of a specification, and of their changes, in one line each."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _KINDS = {
 _LABELLED = {"visibility": "who sees", "narrator_scope": "what the narrator may do to"}
 _CONDITIONS = frozenset({"preconditions", "when"})
 _ORDER = ("name", "kind", "description", "weight", "when", "preconditions", "duration", "params", "derives")
-"""What is told of a rule first; the rest follows, and its effects are the last."""
+"""The keys of a rule that are described first; other keys follow, effects are last."""
 _SPANS = {("duration",), ("turn",)}
 _IDENTITY = frozenset(SECTIONS.values())
 
 _Aspect: TypeAlias = tuple[tuple[str, ...], tuple[str, str]]
-"""One thing that a part says: by what it is known before and after a change, and a label and a text."""
+"""An aspect of a part: the key that matches it before and after a change, with its label and text."""
 
 
 def subject(name: Name) -> str:
-    """What a part is called, such as `event 'a'` or `initial a`."""
+    """Describe a part by its name, such as `event 'a'` or `initial a`."""
     section, known_by = name[0], "".join(name[1:2])
     if len(name) == 1:
         return section
@@ -47,12 +47,12 @@ def subject(name: Name) -> str:
 
 
 def content(name: Name, value: Any) -> str:
-    """What a part says."""
+    """Describe the content of a part."""
     return "; ".join(filter(None, (_spoken(*told) for told in _aspects(name, value).values())))
 
 
 def difference(name: Name, before: Any, after: Any) -> str:
-    """What a part says otherwise than before, such as `weight 0.1 → 0.15; a -3 → a -5`."""
+    """Describe the change of a part, such as `weight 0.1 → 0.15; a -3 → a -5`."""
     old, new = _aspects(name, before), _aspects(name, after)
     gone = [f"{_spoken(*told)} removed" for key, told in old.items() if key not in new]
     come = [f"{_spoken(*told)} added" for key, told in new.items() if key not in old]
@@ -73,7 +73,7 @@ def _spoken(label: str, text: str) -> str:
 
 
 def _aspects(name: Name, value: Any) -> dict[tuple[str, ...], tuple[str, str]]:
-    """What a part says; drafts may hold anything, and what is no rule is told as it is."""
+    """Return the aspects of a part; an invalid rule of a draft is formatted as JSON."""
     is_entry = name[0] in SECTIONS and isinstance(value, dict)
     return dict(_of_entry(value) if is_entry else _of_value(value, ()))
 
@@ -109,7 +109,7 @@ def _rank(key: str) -> tuple[bool, int]:
 
 
 def _of_effects(done: list[Any], derives: Any) -> Iterator[_Aspect]:
-    """Effects are the same when they do the same kind of thing to the same quantity."""
+    """Yield the aspects of effects; two effects match if they have the same operation and quantity."""
     seen: Counter[str] = Counter()
     for one in done:
         place = f"{_family(one)} {one.get('path', one.get('id'))}" if isinstance(one, dict) else ""
@@ -126,7 +126,7 @@ def _family(done: Mapping[str, Any]) -> Any:
 
 
 def _domain(param: Any) -> str:
-    """What a parameter may be."""
+    """Format the allowed values of a parameter."""
     match param:
         case {"enum": [*options]}:
             return f"one of {', '.join(map(literal, options))}"

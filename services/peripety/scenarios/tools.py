@@ -1,4 +1,4 @@
-"""The actions of a scenario as tools for a model, and beside them what the engine offers itself."""
+"""Actions of a scenario as tools for a model, and the tools of the engine."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = ["QUERY", "ROLL", "ScenarioTool", "require_taken", "scenario_tools"]
 
 QUERY, ROLL = "query", "roll"
 _ACTION = "action:{}"
-# No provider takes more of a description.
+# The maximum length of a description for all providers.
 _LONGEST = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioTool:
-    """Something that a model may do in a scenario.
+    """Tool of a scenario.
 
     Attributes:
-        tool: as models are offered it.
-        action_id: the action that a call of it takes; None for a tool of the engine's own.
+        tool: the tool definition for a model.
+        action_id: the action that it executes; None for a tool of the engine.
     """
 
     tool: Tool
@@ -42,12 +42,12 @@ class ScenarioTool:
 
 
 def scenario_tools(spec: Mapping[str, Any], *, on_the_wire: bool = False) -> tuple[ScenarioTool, ...]:
-    """The actions in the order of the scenario, then `query` and `roll`.
+    """Return a tool for each action in order, then `query` and `roll`.
 
     Args:
         spec: a valid scenario.
-        on_the_wire: whether names have to be made of what providers take. The gateway sees to that itself
-            when it is given the tools, and tells calls by the names that it was given.
+        on_the_wire: True for names in the character set of all providers. The gateway converts names itself,
+            and reports calls under the original names.
     """
     hurts = directions(reading for loss in spec["loss_conditions"] for reading in readings(loss["when"]))
     public = Public(spec)
@@ -56,17 +56,17 @@ def scenario_tools(spec: Mapping[str, Any], *, on_the_wire: bool = False) -> tup
 
 
 def require_taken(offered: Sequence[ScenarioTool], provider: ProviderName) -> None:
-    """Refuse to offer a provider tools that it would refuse itself.
+    """Validate tools for a provider.
 
     Raises:
-        FailedPreconditionError: `TOOLS_NOT_TAKEN`: there are too many, or a parameter has a name that the
-            provider does not take; it says which.
+        FailedPreconditionError: `TOOLS_NOT_TAKEN`: there are too many tools, or the provider does not support
+            the name of a parameter.
     """
     wrong = list(not_taken([one.tool for one in offered], provider))
     if wrong:
         raise FailedPreconditionError(
-            f"{provider.value} does not take the tools of this scenario: {wrong[0].field} {wrong[0].reason};"
-            " change the scenario, or ask another provider",
+            f"{provider.value} does not support the tools of this scenario: {wrong[0].field}"
+            f" {wrong[0].reason}; change the scenario, or use another provider",
             code="TOOLS_NOT_TAKEN",
             violations=wrong,
         )
@@ -83,7 +83,7 @@ def _of_action(action: Mapping[str, Any], public: Public, hurts: Mapping[str, in
 
 
 def _told(action: Mapping[str, Any], public: PublicAction, hurts: Mapping[str, int]) -> Iterator[str]:
-    """What a model has to know of an action: what it is, what it takes, what it costs, what it does."""
+    """Yield the description of an action for a model: its purpose, preconditions, price and effects."""
     name, description = action.get("name") or action["id"], action.get("description") or ""
     needed = condition(public.preconditions)
     costs = [effect(one, public.derives) for one in public.effects if _is_price(one, hurts)]
@@ -92,7 +92,7 @@ def _told(action: Mapping[str, Any], public: PublicAction, hurts: Mapping[str, i
     if needed:
         yield f"Only when {needed}."
     if public.has_secret_preconditions:
-        yield "Needs something that not everybody sees."
+        yield "Has a precondition on hidden state."
     if costs:
         yield f"Costs: {', '.join(costs)}."
     if others:
@@ -107,7 +107,7 @@ def _sentence(text: str) -> str:
 
 
 def _is_price(done: Mapping[str, Any], hurts: Mapping[str, int]) -> bool:
-    """Whether an effect is a step toward losing, or takes from what nothing is lost by."""
+    """Return True if an effect is a step towards a loss, or reduces a quantity without a loss condition."""
     if done["op"] not in {"inc", "dec"} or isinstance(done["value"], str):
         return False
     rises = (done["value"] > 0) == (done["op"] == "inc")
@@ -115,7 +115,7 @@ def _is_price(done: Mapping[str, Any], hurts: Mapping[str, int]) -> bool:
 
 
 def _schema_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters have the keywords of JSON Schema, so each is its own schema."""
+    """Return the JSON Schema of parameters; each parameter is a schema already."""
     return _arguments({name: dict(param) for name, param in params.items()}, required=sorted(params))
 
 

@@ -1,4 +1,4 @@
-"""A scenario before the gate, and the one repair of its numbers when nothing but its budget is missed."""
+"""Difficulty gate with one repair of numbers, if only the budget is missed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ __all__ = ["Trial"]
 
 
 class Trial:
-    """One program before the gate.
+    """Gate of one program, with a repair.
 
     Attributes:
-        program: the program; after a repair, the repaired one.
+        program: the program; after a repair the repaired one.
         edits: the numbers that the repair moved.
-        verdict: what the gate said last, and what became of a repair that did not help.
     """
 
     def __init__(self, program: Program, options: DryRunOptions, workers: Workers) -> None:
@@ -41,18 +40,18 @@ class Trial:
 
     @property
     def verdict(self) -> Verdict:
-        """What the gate said last; there is none before `events` have come to their end."""
+        """Return the last verdict of the gate, with any failed repair; available after `events`."""
         if self._verdict is None:
             raise InternalError("The gate ended without a verdict")
         return self._verdict
 
     async def events(self, *, auto_repair: bool = True) -> AsyncIterator[Progress | NumbersMoved]:
-        """Judge, and where only the budget is missed, repair and judge again on fresh runs.
+        """Run the gate; if only the budget is missed, repair and run it again on fresh runs.
 
         Yields:
-            Progress, its fraction that of the trial, and `NumbersMoved` when a repair was found.
+            Progress of the gate as a fraction of its work, and `NumbersMoved` after a repair.
         """
-        async with following(self._judged(0, "playing runs without a model", 0.0)) as steps:
+        async with following(self._judged(0, "simulating runs without a model", 0.0)) as steps:
             async for step in steps:
                 yield step
         first = self.verdict
@@ -88,7 +87,7 @@ class Trial:
 
 def _out_of_reach(found: Repair) -> Finding:
     if not found.edits:
-        message = "there is no event weight, event effect or decay whose number could be moved"
+        message = "no event weight, event effect or decay has a number that could be moved"
     else:
         message = (
             f"moving every weight and effect of events and every decay by as much as {LARGEST_MOVE:.0%}"

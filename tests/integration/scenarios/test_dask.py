@@ -108,4 +108,4 @@ def test_a_job_is_done_from_the_command_line_and_goes_on_where_it_was(
     good = sum(index % 7 > 0 for index in range(DOCUMENTS))
     assert run(*job) == (1, f"{good} of {DOCUMENTS} accepted in 1 parts\n")
     assert len(rows(tmp_path / "out")) == DOCUMENTS
-    assert run(*job) == (0, "0 of 0 accepted in 0 parts; 1 parts were there already\n")
+    assert run(*job) == (0, "0 of 0 accepted in 0 parts; 1 parts were complete already\n")

@@ -201,7 +201,7 @@ async def test_parts_that_nobody_found_fault_with_stay_as_they_are(tmp_path: Pat
         heard = await author.writes()
     assert without_seed(json.loads(heard.completed.spec)) == without_seed(GOOD)
     messages = [event.progress.message for event in heard.events if event.HasField("progress")]
-    assert any("left out 1 change" in message for message in messages), messages
+    assert any("ignored 1 change" in message for message in messages), messages
 
 
 # --- within its budget ---

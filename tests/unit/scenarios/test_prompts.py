@@ -33,7 +33,7 @@ def test_every_operation_is_named(op: str) -> None:
         "At least two `loss_conditions`",
         "The budget is never zero",
         "from 0.05 to 0.30",
-        "JSONLogic stands nowhere else",
+        "JSONLogic is used nowhere else",
         "No prose around it",
         "no keys beyond those below",
         "It is material and not instructions",

@@ -186,9 +186,9 @@ async def test_certificates_go_with_their_scenario_and_are_kept_with_no_other(
     certificate = await certified(chance(0.5) | {"seed": 1})
     await registry.certify(scenario_id, certificate)
     await forget(registry, scenario_id)
-    with pytest.raises(NotFoundError, match="no certificate"):
+    with pytest.raises(NotFoundError, match="does not exist"):
         await registry.certificate(certificate_hash(encode(certificate)))
-    with pytest.raises(NotFoundError, match="no scenario"):
+    with pytest.raises(NotFoundError, match="does not exist"):
         await registry.certify(scenario_id, certificate)
 
 

@@ -71,10 +71,10 @@ MEMBERS = {"op": "patch", "path": "state.b", "value": {"x": 1, "y": 2}}
         ),
         (
             {"preconditions": {"and": [SEEN, UNSEEN]}},
-            "act. Only when a > 2. Needs something that not everybody sees.",
+            "act. Only when a > 2. Has a precondition on hidden state.",
         ),
-        ({"preconditions": UNSEEN}, "act. Needs something that not everybody sees."),
-        ({"preconditions": {"or": [SEEN, UNSEEN]}}, "act. Needs something that not everybody sees."),
+        ({"preconditions": UNSEEN}, "act. Has a precondition on hidden state."),
+        ({"preconditions": {"or": [SEEN, UNSEEN]}}, "act. Has a precondition on hidden state."),
     ],
 )
 def test_what_not_everybody_sees_is_not_told(changed: dict[str, Any], told: str) -> None:

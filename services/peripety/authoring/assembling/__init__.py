@@ -1,1 +1,1 @@
-"""A blueprint becomes rules: quantities at paths, actions, events and endings, in numbers that are given."""
+"""Blueprint to rules: quantities at state paths, then actions, events and endings in given numbers."""

@@ -1,4 +1,7 @@
-"""What can be done: every action gives something and takes something, and says so without any language."""
+"""Actions of a specification.
+
+Every action has a gain and a price. Its summary lists both in symbols, so that it reads in any language.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _GOOD_SHAPE = 0.5
 
 
 def actions(world: World) -> list[dict[str, Any]]:
-    """All actions of a world."""
+    """Return the actions of a world, as the specification writes them."""
     return [_action(world, action, world.actions[action.name]) for action in world.blueprint.actions]
 
 
@@ -54,7 +57,7 @@ def _action(world: World, action: Action, id_: str) -> dict[str, Any]:
 
 
 def _scaled(world: World, action: Action, id_: str, moves: Sequence[Move]) -> dict[str, Any]:
-    """As much of it as the player says; where the first ward is in good shape, it goes further."""
+    """Return an action whose amount is a parameter; it has more effect while the first ward is high."""
     amount = variable(f"params.{_AMOUNT}")
     bonus = [_bonus(ward) for ward in world.of_role(Role.WARD)[:1]]
     derives, derived, conditions = {}, [], []
@@ -86,13 +89,13 @@ def _bonus(ward: Gauge) -> dict[str, Any]:
 
 
 def _allowed(moves: Iterable[Move]) -> Iterator[Condition]:
-    """That there is enough of what is taken, and room for what is given."""
+    """Yield the preconditions: the price is affordable, and the gain has room."""
     for move in moves:
         gauge, amount = move.gauge, move.gauge.amount(abs(move.steps))
         if move.gives and gauge.role is not Role.GOAL:
             yield gauge.has_room(amount)
         elif move.steps < 0:
-            # Nobody spends their last; what is not seen is no danger, so of that one may.
+            # The last unit cannot be spent. A hidden quantity is not a loss condition, so it may be used up.
             yield gauge.compared(">" if gauge.is_public else ">=", amount)
 
 
@@ -101,5 +104,5 @@ def _unmarked(mark: Gauge | None) -> list[Condition]:
 
 
 def _summary(moves: Iterable[Move]) -> str:
-    """What moves do to the quantities that everybody may see."""
+    """Return the changes of public quantities, as one line of symbols."""
     return ", ".join(move.shown for move in moves if move.gauge.is_public)

@@ -1,4 +1,7 @@
-"""What a scenario cannot do without, in connecting text around the words that are there."""
+"""Defaults for an incomplete blueprint: missing quantities, actions and events.
+
+Their names are connecting text around the terms of the blueprint.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _LETTERS = "ABCD"
 
 
 def added_quantities(given: Sequence[Quantity], phrases: Mapping[str, str]) -> Iterator[Quantity]:
-    """One quantity for each role that nothing everybody knows of plays."""
+    """Yield one quantity for each role that no public quantity has."""
     seen = [one for one in given if not one.is_unseen]
     played = {one.role for one in seen}
     words = [_term(one) for one in seen] or list(_LETTERS)
@@ -36,12 +39,12 @@ def added_actions(
     given: Sequence[Action],
     phrases: Mapping[str, str],
 ) -> Iterator[Action]:
-    """An action for each quantity that nothing helps, and one to hear each who holds something back."""
+    """Yield an action for each quantity without a helpful one, and one to win the trust of each holder."""
     seen = [one for one in quantities if not one.is_unseen]
     by_role = {role: [one for one in seen if one.role is role] for role in Role}
     supply, ward, threat = (by_role[role][0] for role in (Role.SUPPLY, Role.WARD, Role.THREAT))
     unseen = {one.name for one in quantities if one.is_unseen}
-    # What can be done once, or draws on what somebody holds back, is not to be relied on.
+    # An action that can be done once, or that needs a held-back quantity, is not a reliable source.
     reliable = [
         action
         for action in given
@@ -79,7 +82,7 @@ def added_actions(
 def added_events(
     quantities: Sequence[Quantity], given: Sequence[Event], phrases: Mapping[str, str]
 ) -> Iterator[Event]:
-    """An event for each quantity that nothing harms by chance."""
+    """Yield an event for each quantity that no event harms."""
     threat = next(one for one in quantities if one.role is Role.THREAT and not one.is_unseen)
     harmed = {flow.quantity for event in given for flow in event.flows if not _is_good(flow, quantities)}
     taken = [event.name for event in given]

@@ -1,7 +1,7 @@
-"""A blueprint made whole: what a scenario cannot do without is added, what leads nowhere is left out.
+"""Completion of a blueprint: missing parts are added, unusable parts are removed.
 
-Whoever wrote it may have been a small model, so nothing is relied on: names may be unfit or taken, flows may
-be of quantities that do not exist, actions may be free, dangers may be missing.
+A small model may have written the blueprint, so nothing in it is trusted. Names may be invalid or duplicated,
+flows may refer to unknown quantities, actions may be free, and risks may be missing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TITLE_LIMIT = 200
 
 
 def whole(blueprint: Blueprint) -> Blueprint:
-    """The blueprint with nothing missing, nothing unfit and nothing free of charge."""
+    """Return the blueprint with every required part, valid names and a price on every action."""
     people = _people(blueprint.people)
     kept, renamed = _quantities(blueprint.quantities, people)
     quantities = _fading((*kept, *added_quantities(kept, blueprint.phrases)))
@@ -57,7 +57,7 @@ def _title(blueprint: Blueprint, first: Quantity) -> str:
 
 
 def _people(names: Iterable[str]) -> dict[str, str]:
-    """Each person by the name they were given, under the name they keep."""
+    """Map the given name of each person to a valid unique name."""
     people: dict[str, str] = {}
     for name in names:
         if (person := fit(name, TERM_LIMIT)) and len(people) < _MOST_PEOPLE and name not in people:
@@ -68,7 +68,7 @@ def _people(names: Iterable[str]) -> dict[str, str]:
 def _quantities(
     given: Sequence[Quantity], people: Mapping[str, str]
 ) -> tuple[tuple[Quantity, ...], dict[str, str]]:
-    """Those that can be used, and their names by the names they were given."""
+    """Return the usable quantities, and their names by the given names."""
     kept: list[Quantity] = []
     renamed: dict[str, str] = {}
     for one in given[:_MOST_QUANTITIES]:
@@ -90,7 +90,7 @@ def _quantities(
 
 
 def _fading(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:
-    """A little fades by itself: what nobody sees and what is worked for does not, and not everything does."""
+    """Return the quantities with decay limited to a few; hidden quantities and goals do not decay."""
     can = [one.name for one in quantities if not one.is_unseen and one.role is not Role.GOAL]
     does = [one.name for one in quantities if one.fades and one.name in can][:_MOST_FADING]
     supplies = [one.name for one in quantities if one.role is Role.SUPPLY and one.name in can]
@@ -101,12 +101,12 @@ def _fading(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:
 def _flows(
     given: Iterable[Flow], known: Mapping[str, Quantity], renamed: Mapping[str, str]
 ) -> tuple[Flow, ...]:
-    """One flow for each quantity that there is; what is reached of a goal stays reached."""
+    """Return one flow for each known quantity; progress towards a goal is never undone."""
     by_name: dict[str, Flow] = {}
     for flow in given:
         name = renamed.get(flow.quantity, flow.quantity)
         if name in known and (flow.rises or known[name].role is not Role.GOAL):
-            # Of what not everybody knows there is little, so that it moves little.
+            # There is little of a quantity that is not public, so it moves in small steps.
             size = Size.SMALL if known[name].is_unseen and flow.size is Size.LARGE else flow.size
             by_name.setdefault(name, replace(flow, quantity=name, size=size))
     return tuple(by_name.values())[:_MOST_FLOWS]
@@ -125,7 +125,7 @@ def _actions(
 
 
 def _priced(flows: tuple[Flow, ...], known: Mapping[str, Quantity]) -> tuple[Flow, ...]:
-    """Flows that give and take, neither much more than the other; none where they cannot."""
+    """Return flows with a balanced gain and price; none if a price is impossible."""
     unseen = [flow for flow in flows if known[flow.quantity].is_unseen]
     seen = [flow for flow in flows if flow not in unseen]
     gains = [flow for flow in seen if _is_good(flow, known)][:_MOST_GAINS]
@@ -141,7 +141,7 @@ def _priced(flows: tuple[Flow, ...], known: Mapping[str, Quantity]) -> tuple[Flo
 
 
 def _payable(known: Mapping[str, Quantity], used: Collection[str]) -> list[str]:
-    """What a price can be taken of: supplies, and then wards."""
+    """Return the quantities that can pay a price: supplies first, then wards."""
     return [
         name
         for role in (Role.SUPPLY, Role.WARD)
@@ -171,10 +171,10 @@ def _events(
 
 
 def _scaled(actions: Sequence[Action]) -> Iterator[Action]:
-    """One action is done as much as the player says, so that there is something to weigh."""
+    """Yield the actions, one of them with an amount that the player chooses."""
     has_scaled = any(action.is_scaled for action in actions)
     for place, action in enumerate(actions):
-        # What waits, or is done once, is not done by degrees.
+        # Delayed and one-time actions cannot be scaled.
         by_degrees = (action.is_scaled or (place == 0 and not has_scaled)) and not (
             action.is_delayed or action.is_final
         )

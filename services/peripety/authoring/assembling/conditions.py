@@ -1,4 +1,4 @@
-"""Conditions of rules, and how they read without any language."""
+"""Conditions of rules, with a language-neutral label for each."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ _SIGNS = {">=": "\u2265", "<=": "\u2264", ">": ">", "<": "<"}
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition, and how it reads without any language."""
+    """Condition of a rule, with its label in symbols."""
 
     logic: Logic
     shown: str
 
 
 def variable(path: str) -> Logic:
-    """The value at a path."""
+    """Return the expression that reads the value at a path."""
     return {"var": path}
 
 
 def comparison(path: str, shown: str, operator: str, amount: float) -> Condition:
-    """That a value compares like this with an amount.
+    """Return the condition that compares a value with a number.
 
     Args:
-        path: where the value stands.
-        shown: how the value reads.
+        path: path of the value.
+        shown: the label of the value.
         operator: `>=`, `<=`, `>` or `<`.
-        amount: what it is compared with.
+        amount: the number on the right-hand side.
     """
     return Condition({operator: [variable(path), amount]}, f"{shown} {_SIGNS[operator]} {amount}")
 
 
 def all_of(*conditions: Condition) -> Condition:
-    """That every one of the conditions holds; always, where there is none."""
+    """Return the conjunction of the conditions; always true for an empty list."""
     if len(conditions) == 1:
         return conditions[0]
     logic = {"and": [condition.logic for condition in conditions]} if conditions else {}

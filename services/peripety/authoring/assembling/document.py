@@ -1,4 +1,4 @@
-"""A world as a specification."""
+"""Specification of a world."""
 
 from __future__ import annotations
 
@@ -20,13 +20,7 @@ _BUDGET = {"min_fail_rate": 0.3, "max_fail_rate": 0.7}
 
 
 def document(world: World, seed: int, *, spec_id: str) -> dict[str, Any]:
-    """The ScenarioSpec 1.0 of a world.
-
-    Args:
-        world: what it is about.
-        seed: its seed.
-        spec_id: its id.
-    """
+    """Return the ScenarioSpec 1.0 of a world."""
     timing = world.timing
     clock = {"clock": {"turn": timing.duration(1)}} if timing.minutes else {}
     lost = specified(world, losses(world))
@@ -49,7 +43,7 @@ def document(world: World, seed: int, *, spec_id: str) -> dict[str, Any]:
 
 
 def _decay(world: World) -> dict[str, float]:
-    """What moves towards losing by itself: a step a turn."""
+    """Return the change per turn of each quantity that decays, by path."""
     return {
         gauge.path: gauge.amount(-1 if gauge.role is Role.THREAT else 1)
         for gauge in world.gauges.values()

@@ -1,4 +1,4 @@
-"""What wins and what loses, as rules and in signs that need no language."""
+"""Win and loss conditions, as rules and as language-neutral labels."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 __all__ = ["LATE", "Ending", "losses", "specified", "stakes", "wins"]
 
 LATE = "late"
-"""The use of the ending by the deadline."""
+"""The key of the phrase for the deadline ending."""
 
 _ENDS = {Role.SUPPLY: "gone", Role.WARD: "fallen", Role.THREAT: "flood"}
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A way a run ends.
+    """Condition that ends a run.
 
     Attributes:
-        use: the connecting text it uses.
-        term: what it is about, in words.
+        use: the key of its phrase.
+        term: the term that its phrase is about.
         quantity: the quantity it is about.
-        when: when it holds.
+        when: the condition.
     """
 
     use: str
@@ -40,7 +40,7 @@ class Ending:
 
 
 def losses(world: World) -> Iterator[Ending]:
-    """What loses a run: each quantity that everybody knows of, and the deadline."""
+    """Yield the loss conditions: one for each public quantity, and one for the deadline."""
     for gauge in world.of_role(*_ENDS):
         operator = ">=" if gauge.role is Role.THREAT else "<="
         yield Ending(_ENDS[gauge.role], gauge.term, gauge.name, gauge.compared(operator, gauge.scale.end))
@@ -53,20 +53,14 @@ def losses(world: World) -> Iterator[Ending]:
 
 
 def wins(world: World) -> Iterator[Ending]:
-    """What wins a run: enough of every goal."""
+    """Yield the win condition: enough of every goal."""
     goals = world.of_role(Role.GOAL)
     enough = all_of(*(goal.compared(">=", goal.scale.end) for goal in goals))
     yield Ending("reached", goals[0].term, goals[0].name, enough)
 
 
 def specified(world: World, endings: Iterable[Ending], taken: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """Endings as the specification has them.
-
-    Args:
-        world: what they are about.
-        endings: what ends a run.
-        taken: identifiers that others have, besides those of the world.
-    """
+    """Return endings as the specification writes them, with unique identifiers."""
     by_name = {f"{ending.use} {ending.quantity}": ending for ending in endings}
     ids = identifiers("c", by_name, [*world.ids, *taken])
     return [
@@ -76,7 +70,7 @@ def specified(world: World, endings: Iterable[Ending], taken: Iterable[str] = ()
 
 
 def stakes(world: World) -> str:
-    """What wins and what loses, in signs."""
+    """Return the win and loss conditions as one line of symbols."""
     won = [f"\u2713 {ending.when.shown}" for ending in wins(world)]
     lost = [f"\u2717 {ending.when.shown}" for ending in losses(world)]
     return "; ".join([*won, *lost])

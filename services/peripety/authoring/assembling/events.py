@@ -1,4 +1,4 @@
-"""What may happen; most of it waits for what the player did or failed to do."""
+"""Random events of a specification; most have a condition on an earlier action or omission."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HIGH, _LOW = 0.4, 0.4
 
 
 def events(world: World) -> list[dict[str, Any]]:
-    """All events of a world."""
+    """Return the events of a world, as the specification writes them."""
     return [_event(world, event, world.events[event.name]) for event in world.blueprint.events]
 
 
@@ -33,7 +33,7 @@ def _event(world: World, event: Event, id_: str) -> dict[str, Any]:
     moves = world.moves(event.flows)
     effects = [move.effect() for move in moves]
     if any(not move.gauge.is_public for move in moves):
-        # What it does is not all to be seen, so that it happened is told.
+        # Some effects are hidden, so the event itself is announced.
         effects.append({"op": "addlog", "message": event.name})
     lasting = {"duration": world.timing.duration(_LASTING_TURNS)} if event.lasts else {}
     return {
@@ -47,7 +47,7 @@ def _event(world: World, event: Event, id_: str) -> dict[str, Any]:
 
 
 def _weight(world: World, chance: Chance, moves: Iterable[Move]) -> float:
-    """How likely it is: as it is meant, but more where what it harms is in too little danger, or less."""
+    """Return the weight of an event: its chance, scaled by the calibrated pressure of the harmed quantity."""
     harmed = (
         world.pressures[move.gauge.name]
         for move in moves
@@ -64,7 +64,7 @@ def _waits_for(world: World, trigger: Trigger | None) -> Iterator[Condition]:
 
 
 def _room(moves: Iterable[Move]) -> Iterator[Condition]:
-    """That there is room for what it gives."""
+    """Yield the conditions that leave room for the gains."""
     for move in moves:
         if move.gives and move.gauge.role is not Role.GOAL:
             yield move.gauge.has_room(move.gauge.amount(abs(move.steps)))

@@ -1,4 +1,4 @@
-"""Quantities as numbers of the state: where they stand, how large one step is, and what moves them."""
+"""Quantities as numbers of the state: path, step size, start, limit, and their changes."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ __all__ = ["HIDDEN", "PRIVATE", "PUBLIC", "STEPS", "Gauge", "Move", "Scale", "he
 PUBLIC, HIDDEN, PRIVATE = "state", "state.hidden", "state.private"
 
 STEPS = {Size.SMALL: 1, Size.MEDIUM: 2, Size.LARGE: 4}
-"""How many steps a change of some size is."""
+"""The number of steps of a change, by size."""
 
 _BEST = 1.5
-"""What runs out gets no better than so many times what there is at the start."""
+"""The maximum of a supply or ward, as a multiple of its start."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The numbers of one quantity.
+    """Numbers of one quantity.
 
     Attributes:
-        unit: how much one step is.
-        start: how much there is at the start.
-        end: how much loses, or of a goal wins; of what nobody loses by, how much counts as much.
+        unit: the size of one step.
+        start: the value at the start.
+        end: the value that loses, or for a goal wins; for a quantity without a loss condition, the value that
+            counts as high.
     """
 
     unit: float
@@ -43,12 +44,12 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A quantity as a number of the state.
+    """Quantity as a number of the state.
 
     Attributes:
-        quantity: what it is.
+        quantity: the quantity of the blueprint.
         scale: its numbers.
-        parent: the path of the object it stands in.
+        parent: the path of the object that contains it.
     """
 
     quantity: Quantity
@@ -57,27 +58,27 @@ class Gauge:
 
     @property
     def name(self) -> str:
-        """What it is called, which is the key it stands under."""
+        """Return its name, which is its key in the parent object."""
         return self.quantity.name
 
     @property
     def role(self) -> Role:
-        """What it is to the player."""
+        """Return its role for the player."""
         return self.quantity.role
 
     @property
     def term(self) -> str:
-        """What sentences call it."""
+        """Return its name in sentences."""
         return self.quantity.term or self.quantity.name
 
     @property
     def is_public(self) -> bool:
-        """Whether everybody may see it."""
+        """Return True if it is visible to all."""
         return self.parent == PUBLIC
 
     @property
     def path(self) -> str:
-        """Where it stands; names hold neither quotes nor backslashes."""
+        """Return its path; names contain neither quotes nor backslashes."""
         return (
             f"{self.parent}.{self.name}"
             if _IDENTIFIER.fullmatch(self.name)
@@ -85,26 +86,26 @@ class Gauge:
         )
 
     def amount(self, steps: float) -> float:
-        """So many steps, as an amount."""
+        """Return a number of steps as an amount."""
         return whole(steps * self.scale.unit)
 
     def compared(self, operator: str, amount: float) -> Condition:
-        """That it compares like this with an amount."""
+        """Return the condition that compares it with an amount."""
         return comparison(self.path, self.name, operator, whole(amount))
 
     def part(self, share: float) -> float:
-        """The amount that is this share of the way from nothing, or from the start, to where it ends.
+        """Return the value at a share of the way from nothing, or from the start, to the limit.
 
-        Of what runs out the way leads from nothing to the start.
+        For a supply or ward, the way leads from nothing to the start.
         """
         if self.role in (Role.SUPPLY, Role.WARD):
             return self._in_units(share * self.scale.start)
         return self._in_units(self.scale.start + share * (self.scale.end - self.scale.start))
 
     def has_room(self, amount: float) -> Condition:
-        """That a change for the better leads neither past the best there is nor below nothing.
+        """Return the condition that a gain stays within the best value and does not go below zero.
 
-        Otherwise it would only ever get better for whoever is lucky, and be no danger.
+        Without it, a lucky run would gain without limit and lose its risk.
         """
         if self.role is Role.THREAT:
             return self.compared(">=", amount)
@@ -116,13 +117,13 @@ class Gauge:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A change of a gauge.
+    """Change of a gauge.
 
     Attributes:
-        gauge: what changes.
-        steps: by how much; where the amount is derived, only the sign counts.
-        derived: name of the derived value that is the amount, if one is.
-        shown_as: how a derived amount reads.
+        gauge: the gauge.
+        steps: the number of steps; for a derived amount only the sign counts.
+        derived: name of the derived value that is the amount; empty if the amount is fixed.
+        shown_as: the label of a derived amount.
     """
 
     gauge: Gauge
@@ -131,34 +132,34 @@ class Move:
     shown_as: str = ""
 
     def effect(self) -> dict[str, Any]:
-        """The effect of the specification."""
+        """Return the effect, as the specification writes it."""
         value = self.derived or self.gauge.amount(abs(self.steps))
         return {"op": "inc" if self.steps > 0 else "dec", "path": self.gauge.path, "value": value}
 
     @property
     def gives(self) -> bool:
-        """Whether it is a gain, of something that everybody knows of."""
+        """Return True if it improves a public quantity."""
         return self.gauge.is_public and helps(self.gauge.role, rises=self.steps > 0)
 
     @property
     def shown(self) -> str:
-        """How it reads without any language."""
+        """Return its label in symbols."""
         sign = "+" if self.steps > 0 else "\u2212"
         return f"{self.gauge.name} {sign}{self.shown_as or self.gauge.amount(abs(self.steps))}"
 
 
 def helps(role: Role, *, rises: bool) -> bool:
-    """Whether a change leads away from losing, or towards winning."""
+    """Return True if the change leads away from a loss or towards a win."""
     return rises is not (role is Role.THREAT)
 
 
 def whole(number: float) -> float:
-    """The number, as an integer where it is one, since that is how people write it."""
+    """Return the number, as an integer if it is whole."""
     return int(number) if float(number).is_integer() else number
 
 
 def tree(gauges: Iterable[Gauge]) -> dict[str, Any]:
-    """The state at the start."""
+    """Return the initial state as nested objects."""
     root: dict[str, Any] = {}
     for gauge in gauges:
         node = root

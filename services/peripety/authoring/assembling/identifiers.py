@@ -1,4 +1,4 @@
-"""Identifiers from names: readable where a name can be spelled in plain letters, numbered elsewhere."""
+"""Identifiers from names: a slug for names with a Latin transliteration, else a numbered identifier."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 __all__ = ["PLAYER", "identifiers", "spelled"]
 
 PLAYER = "player"
-"""The id of the entity that is played."""
+"""The id of the player's entity."""
 
 _LIMIT = 40
 _BETWEEN = re.compile(r"[^a-z0-9]+")
 
 
 def spelled(name: str) -> str:
-    """A name in plain letters, cut between words; empty where that leaves letters out."""
+    """Return the name as an ASCII slug, cut between words; empty if letters would be lost."""
     bare = "".join(
         char for char in unicodedata.normalize("NFKD", name) if not unicodedata.category(char).startswith("M")
     )
@@ -31,13 +31,7 @@ def spelled(name: str) -> str:
 
 
 def identifiers(prefix: str, names: Iterable[str], taken: Iterable[str] = ()) -> Mapping[str, str]:
-    """An identifier for each name, unlike any other.
-
-    Args:
-        prefix: begins those that would not begin with a letter.
-        names: what needs one.
-        taken: identifiers that others have.
-    """
+    """Return a unique identifier for each name; the prefix is for those without a letter at the start."""
     used = set(taken)
     ids: dict[str, str] = {}
     for place, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""How long a scenario takes: spans of time become turns of a length that people would choose."""
+"""Time scale of a scenario: time spans are converted to turns of a round length."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _LENGTHS = (
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Turns.
+    """Turn length and number of turns.
 
     Attributes:
-        minutes: how long a turn takes; 0 where that is open.
-        horizon: how many turns there are.
-        due: the turn from which too little of the goal loses; 0 for no deadline.
+        minutes: minutes per turn; 0 if unspecified.
+        horizon: the number of turns.
+        due: the turn of the deadline; 0 for none.
     """
 
     minutes: int
@@ -38,16 +38,16 @@ class Timing:
     due: int
 
     def duration(self, turns: int) -> str:
-        """So many turns, as the specification writes durations."""
+        """Return the duration of a number of turns, as the specification writes it."""
         return _duration(turns * (self.minutes or _HOUR))
 
 
 def timing(blueprint: Blueprint, choice: int) -> Timing:
-    """How long a blueprint takes.
+    """Return the time scale of a blueprint.
 
     Args:
-        blueprint: its spans are used where turns of some length fit into them.
-        choice: decides what the blueprint leaves open.
+        blueprint: its spans are used if turns of some round length fit into them.
+        choice: seeded number that decides the rest.
     """
     whole = blueprint.hours * _MINUTES
     fitting = [length for length in _LENGTHS if _FEWEST <= whole / length <= _MOST]

@@ -1,4 +1,4 @@
-"""A whole blueprint with its numbers: what actions, events and endings are written about."""
+"""Complete blueprint with numbers: the input for actions, events and endings."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = ["World", "world"]
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a scenario is about, in numbers.
+    """Blueprint with numbers and identifiers.
 
     Attributes:
-        blueprint: what it is made of; nothing is missing in it.
+        blueprint: the complete blueprint.
         gauges: its quantities, by name.
-        marks: for each action that waits or that can be done once, by its name, a number that only the
-            player knows: how often it is under way, or was done.
+        marks: for each delayed or one-time action, by name: a private counter of the player, with the number
+            of pending or completed uses.
         people: the identifier of each person, by name.
         actions: the identifier of each action, by name.
         events: the identifier of each event, by name.
-        timing: how long it takes.
-        due: the share of the goal that the deadline asks for.
-        pressures: by what the likelihood of what harms a quantity is multiplied, by its name.
+        timing: the time scale.
+        due: the share of the goal that the deadline requires.
+        pressures: factor of the weight of harmful events, by the name of the harmed quantity.
     """
 
     blueprint: Blueprint
@@ -47,21 +47,21 @@ class World:
 
     @property
     def ids(self) -> frozenset[str]:
-        """All identifiers there are."""
+        """Return all identifiers in use."""
         return frozenset((*self.people.values(), *self.actions.values(), *self.events.values()))
 
     def of_role(self, *roles: Role) -> list[Gauge]:
-        """What everybody knows of, of these roles, in the order of the blueprint."""
+        """Return the public gauges of these roles, in the order of the blueprint."""
         return [gauge for gauge in self.gauges.values() if gauge.is_public and gauge.role in roles]
 
     def moves(self, flows: Iterable[Flow]) -> list[Move]:
-        """Flows as changes of gauges."""
+        """Return flows as changes of gauges."""
         return [
             Move(self.gauges[flow.quantity], STEPS[flow.size] * (1 if flow.rises else -1)) for flow in flows
         ]
 
     def say(self, use: str, term: str) -> str:
-        """Connecting text around a term."""
+        """Return a phrase filled with a term."""
         return self.blueprint.phrases[use].format(a=term, b=term)
 
 
@@ -72,7 +72,7 @@ def world(
     due: float,
     pressures: Mapping[str, float],
 ) -> World:
-    """The world of a whole blueprint, in given numbers."""
+    """Return the world of a complete blueprint, in the given numbers."""
     people = identifiers("p", blueprint.people, [PLAYER])
     actions = identifiers("a", [action.name for action in blueprint.actions], people.values())
     taken = [*people.values(), *actions.values()]

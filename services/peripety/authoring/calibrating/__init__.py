@@ -1,1 +1,1 @@
-"""Sizes become numbers, by playing: luck alone loses about every other run, and thinking pays."""
+"""Calibration by simulation: the random persona loses about half of its runs, and planning wins."""

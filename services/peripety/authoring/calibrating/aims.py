@@ -1,7 +1,7 @@
-"""How luck alone should fare, so that thinking wins most runs and still loses some.
+"""Calibration targets: results of the random persona at which planning wins most runs and still loses some.
 
-The bounds come from playing some hundreds of scenarios with the planner. The more there is to lose by, the
-more it gains by looking ahead; and of several goals, which all have to be reached, luck alone reaches few.
+The bounds were measured with the planner on some hundreds of scenarios. The more loss conditions there are,
+the more planning helps. With several goals, which must all be reached, random play reaches few.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _SHORT = 14
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What the random persona should come to.
+    """Target results of the random persona.
 
     Attributes:
-        lost: the share of runs it should lose.
-        least_won: where it wins less, those who think win too little.
-        most_won: where it wins more, those who think always win.
+        lost: the target share of lost runs.
+        least_won: the minimum share of won runs; below it, planning personas win too rarely.
+        most_won: the maximum share of won runs; above it, planning personas always win.
     """
 
     lost: float
@@ -30,12 +30,12 @@ class Aim:
 
 
 def aim(causes: int, goals: int, horizon: int) -> Aim:
-    """What to aim at.
+    """Return the calibration target.
 
     Args:
-        causes: how many loss conditions there are.
-        goals: how many goals have to be reached.
-        horizon: how many turns there are; several goals take most of them.
+        causes: the number of loss conditions.
+        goals: the number of goals.
+        horizon: the number of turns; several goals need most of them.
     """
     causes = min(causes, _MOST_CAUSES)
     lost = 0.46 + 0.02 * causes

@@ -1,8 +1,8 @@
-"""A search for numbers under which luck alone loses about every other run, by every cause there is.
+"""Search for numbers at which random play loses about half of its runs, through every loss condition.
 
-Only the random persona plays. It costs next to nothing, and what it wins tells enough of how those fare who
-think: where luck wins a few runs in a hundred, thinking wins most, and loses some. Both cores play the same,
-so that the same numbers come out.
+Only the random persona is simulated. It is cheap, and its win rate predicts the rates of planning personas:
+where random play wins a few runs in a hundred, planning wins most and loses some. Both engine backends give
+the same results, so the search finds the same numbers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["calibrated"]
 _TRIALS, _RUNS = 14, 512
 _NEAR = 0.06
 _LEAST_SHARE = 0.03
-"""The part of all losses that each cause should have at least."""
+"""The minimum share of losses for each loss condition."""
 _LARGEST_STEP = 1.5
 _QUICKLY, _SLOWLY, _HARDLY = 0.4, 0.2, 0.12
-"""Powers of the ratio by which a figure is off: for all buffers together, for each alone, for the goals."""
+"""Exponents of the correction ratio: for all buffers together, for each buffer, for the goals."""
 _FEW = 0.005
 _BUFFERS = (6.0, 60.0)
 _PRESSURES = (0.4, 3.0)
@@ -37,13 +37,13 @@ _DUE = (0.05, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """How luck alone fares.
+    """Result of random play on one candidate.
 
     Attributes:
-        spec: what was played.
-        lost: the share of runs it loses.
-        won: the share of runs it wins.
-        causes: the part of the losses that each loss condition has, in their order.
+        spec: the candidate.
+        lost: the share of lost runs.
+        won: the share of won runs.
+        causes: the share of the losses of each loss condition, in order.
     """
 
     spec: dict[str, Any]
@@ -53,13 +53,13 @@ class _Trial:
 
 
 def calibrated(measures: Measures, aim: Aim, spec_of: Callable[[Measures], dict[str, Any]]) -> dict[str, Any]:
-    """The specification whose numbers come nearest to what is wanted.
+    """Return the specification that comes closest to the target.
 
     Args:
-        measures: what to begin with.
-        aim: how luck alone should fare.
-        spec_of: the specification that has such measures. Its first loss conditions are those of the
-            buffers, in their order; one more is that of the deadline.
+        measures: the starting point.
+        aim: the target for random play.
+        spec_of: builds the specification for the given measures. Its first loss conditions are those of the
+            buffers, in order; the deadline follows, if there is one.
     """
     trials: list[_Trial] = []
     for _ in range(_TRIALS):
@@ -77,7 +77,7 @@ def _trial(spec: dict[str, Any]) -> _Trial:
 
 
 def _missed_by(aim: Aim, trial: _Trial) -> float:
-    """How far a trial is from what is wanted; 0 for not at all."""
+    """Return the distance of a trial from the target; 0 for a match."""
     rate = max(abs(trial.lost - aim.lost) - _NEAR, 0)
     causes = sum(max(_LEAST_SHARE - share, 0) for share in trial.causes)
     too_few = max(aim.least_won - trial.won, 0) / aim.least_won
@@ -86,7 +86,7 @@ def _missed_by(aim: Aim, trial: _Trial) -> float:
 
 
 def _moved(measures: Measures, aim: Aim, trial: _Trial) -> Measures:
-    """Measures that bring a scenario nearer to what is wanted."""
+    """Return measures corrected towards the target."""
     longer = 1.0
     if not aim.least_won <= trial.won <= aim.most_won:
         longer = _step((trial.won + _FEW) / ((aim.least_won + aim.most_won) / 2 + _FEW), _HARDLY)

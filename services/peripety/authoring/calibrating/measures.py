@@ -1,4 +1,4 @@
-"""The numbers that are looked for, and the scales that follow from them."""
+"""Parameters of the calibration search, and the scales derived from them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _BUFFERS = {Size.SMALL: 9.0, Size.MEDIUM: 13.0, Size.LARGE: 18.0}
 _UNITS = (1, 2, 5, 10)
 _AT_START = 2
 _AMONG = 4
-"""A threat that is counted starts at so many steps."""
+"""The start of a counted threat, in steps."""
 _KEPT, _MUCH = 3, 5
 _FINE = 4
 _PARTS = (3.5, 3, 2.5, 2, 1.5, 1, 0.5, 0.25, 0.125)
-"""Steps of less than four are these, which add up exactly."""
+"""The allowed step sizes below four; sums of them are exact in floating point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What is looked for.
+    """Parameters of the calibration search.
 
     Attributes:
-        buffers: for each quantity that loses, how many steps it is from losing at the start.
-        pressures: by what the likelihood of what harms each of them is multiplied.
-        target: how many steps all goals take together.
-        due: the share of the goal that the deadline asks for.
+        buffers: for each quantity with a loss condition, the number of steps from the start to the loss.
+        pressures: for each of them, the factor of the weight of harmful events.
+        target: the number of steps of all goals together.
+        due: the share of the goal that the deadline requires.
     """
 
     buffers: Mapping[str, float]
@@ -44,7 +44,7 @@ class Measures:
 
 
 def first_measures(blueprint: Blueprint, horizon: int) -> Measures:
-    """What a search begins with."""
+    """Return the starting point of the search."""
     losing = [one for one in blueprint.quantities if not one.is_unseen and one.role is not Role.GOAL]
     return Measures(
         {one.name: _BUFFERS[one.start] for one in losing},
@@ -55,12 +55,12 @@ def first_measures(blueprint: Blueprint, horizon: int) -> Measures:
 
 
 def scales(blueprint: Blueprint, measures: Measures, number: Callable[[str, int], int]) -> dict[str, Scale]:
-    """The numbers of each quantity.
+    """Return the scale of each quantity.
 
     Args:
-        blueprint: a whole one; the amounts it knows stay what they are.
-        measures: how many steps there are.
-        number: a number for a tag, below a bound; decides how large steps are where nobody knows amounts.
+        blueprint: a complete blueprint; known amounts are not changed.
+        measures: the numbers of steps.
+        number: seeded number for a tag, below a bound; chooses the step size where the amount is unknown.
     """
     goals = sum(one.role is Role.GOAL and not one.is_unseen for one in blueprint.quantities)
     return {
@@ -86,7 +86,7 @@ def _scale(quantity: Quantity, measures: Measures, goals: int, unit: float) -> S
 
 
 def _unit(amount: float | None, steps: float) -> float:
-    """About the step of which so many make the amount, as people count; 0 where no amount is known."""
+    """Return a round step size, such that the steps make about the amount; 0 if the amount is unknown."""
     if not amount:
         return 0
     step = amount / steps

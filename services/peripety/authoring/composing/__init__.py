@@ -1,1 +1,1 @@
-"""A text becomes a blueprint, in its own words."""
+"""Text to blueprint, in the words of the text."""

@@ -1,4 +1,4 @@
-"""Which of the words of a text plays which part."""
+"""Assignment of roles to the terms of a text."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _PARTS = (
     *(Role.GOAL, Role.SUPPLY, Role.THREAT, Role.WARD),
     *(Role.SUPPLY, Role.THREAT, Role.WARD, Role.GOAL),
 )
-"""The parts there are to play, the ones no scenario goes without first."""
+"""All roles, required ones first."""
 
 FEWEST, MOST = 4, len(_PARTS)
-"""How many terms are needed, and how many have a part."""
+"""The minimum number of terms, and the number of roles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """The terms that play each part; each has one at least."""
+    """Terms of each role; at least one per role."""
 
     supplies: tuple[Term, ...]
     wards: tuple[Term, ...]
@@ -35,11 +35,11 @@ class Cast:
 
 
 def cast(terms: Sequence[Term], number: Callable[[str, int], int]) -> Cast:
-    """Parts for terms: what the text hints at where it does, else by lot.
+    """Assign roles to terms: by the hints of the text where possible, else by seeded choice.
 
     Args:
-        terms: at least `FEWEST`, the weightiest first.
-        number: a number for a tag, below a bound.
+        terms: at least `FEWEST` terms, by descending salience.
+        number: seeded number for a tag, below a bound.
     """
     open_parts = list(_PARTS[: len(terms)])
     parts: dict[Role, list[Term]] = {role: [] for role in Role}

@@ -1,4 +1,4 @@
-"""A text becomes a blueprint: its words play the parts of a design, with its numbers and spans of time."""
+"""Composition of a blueprint: the terms of a text fill the roles of a fixed template."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ __all__ = ["compose", "composed"]
 
 
 def compose(text: str, number: Callable[[str, int], int]) -> Blueprint:
-    """The blueprint of a text.
+    """Return the blueprint of a text.
 
     Args:
-        text: anything in any language, or nothing.
-        number: a number for a tag, below a bound; decides what the text leaves open.
+        text: text in any language; may be empty.
+        number: seeded number for a tag, below a bound; decides what the text does not specify.
     """
     return composed(matter(text, at_least=FEWEST, at_most=MOST), number)
 
 
 def composed(read: Matter, number: Callable[[str, int], int]) -> Blueprint:
-    """The blueprint of what was understood of a text.
+    """Return the blueprint of an analysed text.
 
     Args:
-        read: with at least `FEWEST` terms, the weightiest first.
-        number: a number for a tag, below a bound; decides what is left open.
+        read: the analysis, with at least `FEWEST` terms by descending salience.
+        number: seeded number for a tag, below a bound; decides what the text does not specify.
     """
     phrases = read.language.rules
 

@@ -1,11 +1,11 @@
-"""The design behind every scenario from a text, in parts that any words can play.
+"""Plot template of every scenario from a text. Any term can fill any role.
 
-supplies  are spent on everything, and one shrinks by itself
-wards     are looked after; the first one in good shape lets work go further
-threats   mount by chance and by neglect, and hurt the wards once they are high
-goals     are worked for; enough of each wins, too little of the first at the deadline loses
-wear      is hidden: what shortcuts leave behind, until it strikes
-people    hold something back, and have doubts that mount with the threats and with what others pay for
+supplies  are spent by every action; one decays
+wards     are protected; while the first is in good shape, work has more effect
+threats   grow by chance and by neglect, and harm the wards once they are high
+goals     are worked towards; enough of each wins, too little of the first at the deadline loses
+wear      is hidden: shortcuts increase it until an event releases it
+people    hold back a reserve; their doubts grow with the threats and with costs that others bear
 """
 
 from __future__ import annotations
@@ -26,22 +26,17 @@ __all__ = ["actions", "events"]
 
 
 def up(quantity: Quantity, size: Size = Size.MEDIUM) -> Flow:
-    """More of something."""
+    """Return a flow that increases a quantity."""
     return Flow(quantity.name, rises=True, size=size)
 
 
 def down(quantity: Quantity, size: Size = Size.MEDIUM) -> Flow:
-    """Less of something."""
+    """Return a flow that decreases a quantity."""
     return Flow(quantity.name, rises=False, size=size)
 
 
 def actions(stage: Stage, say: Say) -> Iterator[Action]:
-    """What can be done.
-
-    Args:
-        stage: all quantities.
-        say: connecting text for a use, around one or two terms.
-    """
+    """Yield the actions of the template; their names are phrases around the terms of the quantities."""
     first, *others = stage.goals
     supply, ward, threat = stage.supplies[0], stage.wards[0], stage.threats[0]
     spare, other_ward, other_threat = stage.supplies[-1], stage.wards[-1], stage.threats[-1]
@@ -92,13 +87,7 @@ def actions(stage: Stage, say: Say) -> Iterator[Action]:
 
 
 def events(stage: Stage, spare: tuple[str, str], say: Say) -> Iterator[Event]:
-    """What may happen.
-
-    Args:
-        stage: all quantities.
-        spare: the terms under which wear strikes and relief comes.
-        say: connecting text for a use, around a term.
-    """
+    """Yield the events of the template; the spare terms are for the release of wear and for relief."""
     ward, supply = stage.wards[0], stage.supplies[0]
     for place, one in enumerate(stage.threats):
         worried = stage.confidants[place :: len(stage.threats)]

@@ -1,4 +1,4 @@
-"""What there is in a scenario: the terms of a text under the part each plays, and what is not to be seen."""
+"""Quantities of a scenario: the terms of a text by role, plus hidden and private quantities."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Confidant", "Stage", "stage"]
 
 @dataclass(frozen=True, slots=True)
 class Confidant:
-    """Somebody named, and what they keep to themselves.
+    """Named person with private quantities.
 
     Attributes:
-        name: who it is.
-        reserve: what they hold back until they are listened to.
-        doubts: what mounts in them until they act.
+        name: the name.
+        reserve: a benefit that is held back until trust is won.
+        doubts: a hidden threat that grows until it triggers an event.
     """
 
     name: str
@@ -33,10 +33,10 @@ class Confidant:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """All quantities of a scenario, by the part they play.
+    """Quantities of a scenario, by role.
 
     Attributes:
-        wear: what shortcuts leave behind, unseen, until it strikes.
+        wear: hidden damage of shortcuts, until an event releases it.
     """
 
     supplies: tuple[Quantity, ...]
@@ -47,20 +47,20 @@ class Stage:
     confidants: tuple[Confidant, ...]
 
     def quantities(self) -> tuple[Quantity, ...]:
-        """All of them."""
+        """Return all quantities."""
         kept = (part for one in self.confidants for part in (one.reserve, one.doubts))
         return (*self.supplies, *self.wards, *self.threats, *self.goals, self.wear, *kept)
 
 
 def stage(cast: Cast, people: Sequence[str], phrases: Mapping[str, str]) -> Stage:
-    """The quantities of a cast."""
+    """Return the quantities for the assigned roles."""
 
     def named(use: str, term: str, role: Role, **more: object) -> Quantity:
         return Quantity(phrases[use].format(a=term), role, term=term, **more)  # type: ignore[arg-type]
 
     def played(use: str, terms: Sequence[Term], role: Role) -> Iterator[Quantity]:
         for place, term in enumerate(terms):
-            # One supply runs out by itself; were all to, nothing that is done would matter.
+            # Only one supply decays. If all did, actions would not matter.
             fades = role is Role.SUPPLY and place == 0
             yield named(use, term.text, role, fades=fades, amount=term.counted)
 

@@ -1,6 +1,6 @@
-"""Rules from a written policy in English, without a model, and scenarios that reach them.
+"""Offline policy author: rules and scenarios from a written policy in English, without a model.
 
-What is not understood to its end allows nothing, and is named.
+A sentence that is not fully understood never allows anything, and is reported.
 """
 
 from peripety.authoring.policies.judging import judgement

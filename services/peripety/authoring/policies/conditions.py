@@ -1,4 +1,4 @@
-"""What the arguments of a tool have to be, as a condition of a rule."""
+"""Conditions of rules on the arguments of a tool, from the literals and bounds of a clause."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BOUNDING = stems("max min maximum minimum limit count number of total")
 
 
 def named_callers(clause: Read, known: frozenset[str]) -> tuple[str, ...]:
-    """The roles of callers that a clause names: quoted names that are neither tools nor servers."""
+    """Return the caller roles of a clause: quoted names that are neither tools nor servers."""
     names = [one.value for one in clause.literals if one.kind == "name" and one.value not in known]
     return tuple(names) if _CALLER.search(clause.text) else ()
 
@@ -40,18 +40,19 @@ def conditions(
     stops: bool,
     opposite: bool = False,
 ) -> list[dict[str, Any]] | None:
-    """For each thing that a clause names, the member of `when` that says so.
+    """Return the members of `when` for the literals and the bound of a clause.
 
     Args:
         tool: the tool.
-        clause: what is named.
-        subject: all the tools that the clause is about.
-        lists: the kind of each list.
-        stops: whether the calls are stopped for which it holds; then one value that fits is enough.
-        opposite: say the opposite of each.
+        clause: the clause, with its literals.
+        subject: all tools that the clause is about.
+        lists: the value kind of each list.
+        stops: True for a rule that stops calls; then one matching value is enough.
+        opposite: negate each condition.
 
     Returns:
-        One condition for each; None where the tool has no argument for one of them.
+        One condition for each kind of literal and for the bound; None if the tool lacks an argument for one
+        of them.
     """
     found: list[dict[str, Any]] = []
     for (kind, others), entries in _entries(tool, clause.literals, lists).items():
@@ -71,7 +72,7 @@ def conditions(
 
 
 def caller_condition(callers: Sequence[str], *, opposite: bool) -> list[dict[str, Any]]:
-    """The condition that somebody with one of these roles calls, or with none of them."""
+    """Return the condition that the caller has one of the roles, or has none of them."""
     if not callers:
         return []
     if opposite:
@@ -80,7 +81,7 @@ def caller_condition(callers: Sequence[str], *, opposite: bool) -> list[dict[str
 
 
 def together(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One condition that holds where all of these do."""
+    """Return the conjunction of the conditions."""
     matchers = [matcher for one in found for matcher in one.get("arguments", ())]
     merged = {key: value for one in found for key, value in one.items()}
     return {**merged, "arguments": matchers} if matchers else merged
@@ -92,7 +93,7 @@ _QUANTIFIERS = {(False, False): "all", (False, True): "none", (True, False): "an
 def _entries(
     tool: Tool, literals: Sequence[Literal], lists: Mapping[str, str]
 ) -> dict[tuple[str, bool], list[str]]:
-    """What is named, by kind and by whether the others are meant."""
+    """Group the literals of a clause by kind and by whether the complement is meant."""
     found: dict[tuple[str, bool], list[str]] = {}
     for literal in literals:
         kind, value = literal.kind, literal.value
@@ -108,7 +109,7 @@ def _entries(
 
 @lru_cache(maxsize=1_024)
 def _is_entry(kind: str, entry: str) -> bool:
-    """Whether the engine takes an entry for one of a kind; a list was found to be of it before."""
+    """Return True if the engine accepts the entry for its kind; references to lists are checked earlier."""
     if entry.startswith("@"):
         return True
     tool = {"server_name": "a", "tool_name": "b", "argument_roles": [{"path": "/a", "role": "a"}]}
@@ -119,7 +120,7 @@ def _is_entry(kind: str, entry: str) -> bool:
 
 
 def _roles(tool: Tool, kind: str, clause: Read, subject: Subject, *, stops: bool) -> tuple[str, ...]:
-    """The roles of the arguments that are meant; to let a call pass, all of the kind have to be looked at."""
+    """Return the argument roles of a clause; a rule that allows calls covers all roles of the kind."""
     said = stems(clause.text)
     if stops and any(one.roles_said(kind, said) for one in subject.tools):
         return tool.roles_said(kind, said)
@@ -127,7 +128,7 @@ def _roles(tool: Tool, kind: str, clause: Read, subject: Subject, *, stops: bool
 
 
 def _number(tool: Tool, clause: Read) -> str | None:
-    """The one argument that is a number and whose name is said."""
+    """Return the single numeric argument whose name occurs in the clause."""
     said = stems(clause.text)
     properties = (tool.document.get("input_schema") or {}).get("properties", {})
     fitting = [
@@ -141,5 +142,5 @@ def _number(tool: Tool, clause: Read) -> str | None:
 def _logic(argument: str, bound: Bound, *, stops: bool) -> dict[str, Any]:
     path = f"arguments.{argument}"
     compared = {bound.operator: [{"var": path}, bound.number]}
-    # What is not there counts as 0 in a comparison, which must not let a call pass.
+    # A missing argument compares as 0. It must not allow a call.
     return compared if stops else {"and": [{"!": [{"missing": [path]}]}, compared]}

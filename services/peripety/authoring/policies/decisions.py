@@ -1,4 +1,4 @@
-"""What a clause decides, by its words."""
+"""Decision of a clause, from its words."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__ = ["Verdict", "is_about_the_rest", "verdict_of"]
 
 
 class Verdict(Enum):
-    """What a clause says of the calls that it is about."""
+    """Decision of a clause about its calls."""
 
     ALLOW = "allow"
     DENY = "deny"
     ESCALATE = "escalate"
     REQUIRE = "require"
-    """What it names has to be so; everything else is denied."""
+    """The condition is required; everything else is denied."""
 
 
 def _words(*patterns: str) -> re.Pattern[str]:
@@ -52,10 +52,10 @@ _REST = _words(
 
 
 def verdict_of(text: str) -> tuple[Verdict | None, str]:
-    """What a clause decides, None where that is not beyond doubt; and the words that do not say so.
+    """Return the decision of a clause, None if it is ambiguous, and the remaining words.
 
     Args:
-        text: the clause, without what it names.
+        text: the clause without its literals.
     """
     if _TWICE.search(text):
         return None, text
@@ -79,5 +79,5 @@ def verdict_of(text: str) -> tuple[Verdict | None, str]:
 
 
 def is_about_the_rest(text: str) -> bool:
-    """Whether a clause is about everything that no other one is about."""
+    """Return True if the clause is about all calls that no other clause covers."""
     return _REST.search(text) is not None

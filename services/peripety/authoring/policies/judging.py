@@ -1,4 +1,4 @@
-"""A judge without a model: it never says that a scenario is wrong."""
+"""Judge without a model: every failed scenario is attributed to the rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["judgement"]
 
 
 def judgement(failed: Iterable[str]) -> dict[str, Any]:
-    """Who is to blame for scenarios that failed: the rules, as nobody can tell here what else was meant.
+    """Attribute failed scenarios to the rules; the intent behind a scenario is unknown without a model.
 
     Args:
         failed: the descriptions of the scenarios.

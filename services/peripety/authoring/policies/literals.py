@@ -1,4 +1,4 @@
-"""What a clause names exactly: paths, hosts, addresses, quoted names, lists, and bounds of numbers."""
+"""Extraction of literals from a clause: paths, hosts, addresses, quoted names, lists, and numeric bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 __all__ = ["PLACE", "Bound", "Literal", "Read", "read"]
 
 PLACE: Final = "\N{REFERENCE MARK}"
-"""Stands in a text in the place of what was read."""
+"""The placeholder of an extracted literal."""
 
 _LITERAL = re.compile(
     r"""(?:(?P<quote>[`"])(?P<quoted>[^`"\n]{1,500})(?P=quote)|“(?P<curly>[^”\n]{1,500})”)"""
@@ -43,12 +43,12 @@ _TRAILING = ".,:;!?"
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value that a clause names.
+    """Literal value in a clause.
 
     Attributes:
         kind: `path`, `domain`, `email`, `list` or `name`.
-        value: the value, as an entry of a matcher has it.
-        others: whether everything else is meant: "outside /a".
+        value: the value, as a matcher entry.
+        others: True if the complement is meant: "outside /a".
     """
 
     kind: str
@@ -58,25 +58,25 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A comparison with a number: `<=`, `<`, `>=` or `>`."""
+    """Comparison with a number: `<=`, `<`, `>=` or `>`."""
 
     operator: str
     number: float
 
     @property
     def opposite(self) -> Bound:
-        """What holds where this does not."""
+        """Return the negated comparison."""
         return Bound(_OPPOSITE[self.operator], self.number)
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a clause names, and the rest of it.
+    """Clause with its literals extracted.
 
     Attributes:
-        text: the clause with a mark in the place of each literal and bound.
-        literals: in the order in which they stand.
-        bound: the comparison; None when there is none.
+        text: the clause with a placeholder for each literal and bound.
+        literals: the literals, in order.
+        bound: the comparison; None without one.
     """
 
     text: str
@@ -85,7 +85,7 @@ class Read:
 
 
 def read(clause: str) -> Read:
-    """Find everything that a clause names exactly."""
+    """Extract the literals and the bound of a clause."""
     literals: list[Literal] = []
     text = ""
     end = 0

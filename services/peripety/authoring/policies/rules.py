@@ -30,11 +30,11 @@ _LONGEST_SENTENCE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class RulesRead:
-    """What was made of a written policy.
+    """Rules from a written policy.
 
     Attributes:
-        rules: rules as in a policy document, the stricter before the others.
-        unread: the sentences of which something was not understood.
+        rules: the rules of a policy document, strictest first.
+        unread: the sentences that are not fully understood.
     """
 
     rules: tuple[dict[str, Any], ...]
@@ -43,7 +43,7 @@ class RulesRead:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """What one clause says of some tools of a server."""
+    """Decision of one clause about some tools of a server."""
 
     server: str
     when: Mapping[str, Any]
@@ -55,14 +55,15 @@ class _Statement:
 def rules_from(
     constitution: str, tools: Iterable[Mapping[str, Any]], lists: Mapping[str, str] | None = None
 ) -> RulesRead:
-    """Read a written policy, sentence by sentence.
+    """Derive rules from a written policy, sentence by sentence.
 
-    What is understood in part allows nothing; what it stops is stopped altogether.
+    A sentence that is only partly understood yields no allow rule. If it stops calls, it stops all calls of
+    its tools.
 
     Args:
-        constitution: the written policy, in English; Markdown.
+        constitution: the written policy, in English Markdown.
         tools: the tools, as in a policy document.
-        lists: the lists that it may name as `@name`, each with the kind of its values.
+        lists: the value kind of each list that the policy may reference as `@name`.
     """
     known = [Tool(tool["server_name"], tool["tool_name"], tool) for tool in tools]
     rules: list[tuple[tuple[bool, int, int], dict[str, Any]]] = []
@@ -75,7 +76,7 @@ def rules_from(
         for count, statement in enumerate(statements):
             rule = _rule(statement, sentence, f"{number}{_suffix(count)}")
             if whole:
-                # A rule follows its sentence only where nothing of that was left out.
+                # The sentence is the principle of the rule only if all of it was understood.
                 rule["principle"] = sentence
             rules.append(((statement.rest, _ORDER.index(statement.then), number), rule))
     return RulesRead(tuple(rule for _, rule in sorted(rules, key=lambda one: one[0])), tuple(unread))
@@ -84,7 +85,7 @@ def rules_from(
 def _sentence(
     sentence: str, tools: Sequence[Tool], lists: Mapping[str, str]
 ) -> tuple[list[_Statement], bool]:
-    """What a sentence says, and whether that is all of it."""
+    """Return the statements of a sentence, and whether all of it is understood."""
     if len(sentence) > _LONGEST_SENTENCE:
         return [], False
     statements: list[_Statement] = []
@@ -102,7 +103,7 @@ def _clause(
 ) -> tuple[list[_Statement], Subject, bool]:
     text, flag = without_flags(clause.text)
     verdict, said = verdict_of(text)
-    # "All but `this`" is about what is not named, which nothing here can tell.
+    # "All but `this`" is about unnamed tools, which cannot be determined.
     if verdict is None or any(one.others and one.kind == "name" for one in clause.literals):
         return [], before, False
     allows = verdict is Verdict.ALLOW
@@ -118,7 +119,8 @@ def _clause(
         *_statements(named, subject, lists, then, callers, rest=rest, opposite=verdict is Verdict.REQUIRE)
     ]
     if not statements:
-        # What a prohibition names cannot be asked of its tools, so it holds for all calls of them.
+        # No argument of the tools can express the literals of the prohibition, so it applies to all their
+        # calls.
         whole = Read(clause.text, (), None)
         stops = verdict in {Verdict.DENY, Verdict.ESCALATE} and not subject.is_all
         widened = _statements(whole, subject, lists, then, (), rest=rest, opposite=False) if stops else ()
@@ -133,7 +135,7 @@ def _clause(
 
 
 def _without_names(clause: Read, subject: Subject, callers: Sequence[str]) -> Read:
-    """What is left to say of the arguments, without the names of tools, servers and callers."""
+    """Return the literals about arguments, without names of tools, servers and callers."""
     names = {*callers, *(tool.name for tool in subject.tools), *(tool.server for tool in subject.tools)}
     kept = tuple(one for one in clause.literals if one.kind != "name" or one.value not in names)
     return replace(clause, literals=kept)
@@ -149,7 +151,7 @@ def _statements(
     rest: bool,
     opposite: bool,
 ) -> Iterator[_Statement]:
-    """One for each server and each condition that some of its tools have in common."""
+    """Yield one statement for each server and for each condition that some of its tools share."""
     groups: dict[str, tuple[_Statement, list[str]]] = {}
     for tool in subject.tools:
         named = conditions(tool, clause, subject, lists, stops=then != "allow", opposite=opposite)
@@ -175,7 +177,7 @@ def _rule(statement: _Statement, sentence: str, number: str) -> dict[str, Any]:
 
 
 def _suffix(count: int) -> str:
-    """Nothing for the first, then `b`, `c`, ... and numbers after `z`."""
+    """Return the suffix of a rule id: empty for the first, then `b`, `c`, ... and numbers after `z`."""
     if not count:
         return ""
     return chr(ord("a") + count) if count < 26 else f"-{count + 1}"  # noqa: PLR2004 - letters of the alphabet

@@ -1,4 +1,4 @@
-"""Calls of tools that a rule may hold for, made of what it names."""
+"""Sample calls for a rule, built from its matchers and bounds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PLAIN: Final = {
 def calls_for(
     rule: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], lists: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[ToolRequest]:
-    """Calls for which a rule may hold, the plainest first.
+    """Yield calls that a rule may match, simplest first.
 
     Args:
         rule: a rule of this package.
@@ -53,7 +53,7 @@ def calls_for(
 
 
 def _values(when: Mapping[str, Any], lists: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    """A value for each role, first for the first entries of all matchers, then for the second ones."""
+    """Yield values by role, first for the first entry of each matcher, then for the second ones."""
     matchers = when.get("arguments", ())
     for number in range(max((len(_entries(one, lists)) for one in matchers), default=1)):
         values = {}
@@ -76,7 +76,7 @@ def _entries(matcher: Mapping[str, Any], lists: Mapping[str, Mapping[str, Any]])
 
 
 def _inside(kind: str, entry: str) -> str:
-    """A value that an entry stands for."""
+    """Return a value that the entry matches."""
     if kind == "path":
         return f"{entry.rstrip('/')}/example"
     if kind == "domain":
@@ -87,7 +87,7 @@ def _inside(kind: str, entry: str) -> str:
 
 
 def _numbers(logic: Any) -> Iterator[tuple[str, float] | None]:
-    """Numbers beside those that an expression compares with, and the argument that each is for."""
+    """Yield the numbers at and next to each bound of an expression, with the argument of each."""
     compared = list(_compared(logic))
     if not compared:
         yield None
@@ -109,7 +109,7 @@ def _compared(logic: Any) -> Iterator[tuple[str, float]]:
 def _arguments(
     tool: Mapping[str, Any], values: Mapping[str, str], number: tuple[str, float] | None
 ) -> dict[str, Any]:
-    """Arguments that the tool takes, with these values where it has these roles."""
+    """Return valid arguments of the tool, with the given values for its roles."""
     schema = tool.get("input_schema") or {}
     properties = schema.get("properties", {})
     arguments = {name: _plain(properties.get(name, {})) for name in schema.get("required", ())}
@@ -126,7 +126,7 @@ def _arguments(
 
 
 def _plain(schema: Mapping[str, Any]) -> Any:
-    """A value that a simple schema takes."""
+    """Return a value that a simple schema accepts."""
     if schema.get("enum"):
         return schema["enum"][0]
     kind = schema.get("type", "string")

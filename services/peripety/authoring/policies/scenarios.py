@@ -1,4 +1,4 @@
-"""Scenarios for rules that were read from a written policy: for each a call that only it decides."""
+"""Scenarios for rules from a written policy: for each rule a call that it alone decides."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def scenarios_from(
     tools: Sequence[Mapping[str, Any]],
     lists: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
-    """A scenario for each sentence that decides something by itself.
+    """Return a scenario for each sentence that decides a call by itself.
 
-    What another rule decides first is left out: the stricter sentence has its own scenario.
+    A call that another rule decides first is skipped; the stricter sentence has its own scenario.
 
     Args:
         constitution: the written policy.

@@ -1,4 +1,4 @@
-"""A written policy as sentences, and the clauses of each."""
+"""Sentences of a written policy, and their clauses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _BARE_NOT = re.compile(r"not\b", re.IGNORECASE)
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text in Markdown, without its headings.
+    """Return the sentences of a Markdown text, without its headings.
 
-    An item of a list below a line that ends with a colon is read behind that line: "It may: read files".
+    A list item below a line that ends with a colon is appended to that line: "It may: read files".
     """
     found: list[str] = []
     opening = ""
@@ -35,7 +35,7 @@ def sentences_of(text: str) -> list[str]:
 
 
 def clauses_of(sentence: str) -> list[str]:
-    """The parts of a sentence that each decide something: "a; b", "a, but not b", "a, and never b"."""
+    """Split a sentence into clauses that each decide something: "a; b", "a, but not b", "a, and never b"."""
     first, *others = (part.strip() for part in _CLAUSE.split(sentence))
     return [
         first,
@@ -44,7 +44,7 @@ def clauses_of(sentence: str) -> list[str]:
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
-    """Paragraphs and items of lists, each on one line, and whether it is an item."""
+    """Yield paragraphs and list items, each on one line, and whether it is an item."""
     lines: list[str] = []
     is_item = False
     for line in [*text.splitlines(), ""]:

@@ -1,4 +1,4 @@
-"""What a tool is called, and which tools a clause is about."""
+"""Matching of clauses with tools, by the words of their names and descriptions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS: Mapping[str, frozenset[str]] = {
     "domain": stems("domain host url site"),
     "email": stems("email mail address recipient"),
 }
-"""What kind of value an argument is, by a word of its role; `identifier` by none of them."""
+"""The kind of an argument value, by a word of its role; `identifier` if no word matches."""
 
 _ALL = re.compile(
     r"\b(?:everything|anything|nothing)\b|\b(?:all|every|any|no|each)\s+(?:other\s+)?(?:tool|call|request|action)s?\b",
@@ -38,18 +38,18 @@ _NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
 def kind_of(role: str) -> str:
-    """What kind of value an argument with a role is."""
+    """Return the value kind of an argument role."""
     return next((kind for kind, words in KINDS.items() if words & stems(role)), "identifier")
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool, and the words that tell it.
+    """Tool with the words that identify it.
 
     Attributes:
-        server: the server that offers it.
+        server: the server that provides it.
         name: its name.
-        document: all that is said of it, as in a policy document.
+        document: its entry in the policy document.
         roles: the roles of its arguments, by kind.
     """
 
@@ -59,7 +59,7 @@ class Tool:
     roles: Mapping[str, tuple[str, ...]] = field(init=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
-        """Sort the roles by what kind of value they are."""
+        """Group the roles by value kind."""
         roles: dict[str, list[str]] = {}
         for argument in self.document.get("argument_roles") or ():
             named = roles.setdefault(kind_of(argument["role"]), [])
@@ -69,23 +69,23 @@ class Tool:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The words of its names: its own, its server's, those of its arguments and of their roles."""
+        """Return the stems of its name, its server, its arguments and their roles."""
         roles = (role for roles in self.roles.values() for role in roles)
         properties = (self.document.get("input_schema") or {}).get("properties", {})
         return stems(" ".join([self.name, self.server, *roles, *properties]))
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Every word that is said of it."""
+        """Return the stems of its names and its description."""
         return self.names | stems(str(self.document.get("description") or ""))
 
     def is_named_in(self, said: frozenset[str]) -> bool:
-        """Whether words name it: all those of its name, or the first of them and its server."""
+        """Return True if the words contain its full name, or the first part of its name and its server."""
         first, *others = _NAME_PART.findall(self.name) or [self.name]
         return stem(first) in said and (stems(" ".join(others)) <= said or bool(stems(self.server) & said))
 
     def roles_said(self, kind: str, said: frozenset[str]) -> tuple[str, ...]:
-        """Its roles of a kind of which something else than the kind is said: `write_path`, by "wrote"."""
+        """Return its roles of a kind that the words specify beyond the kind: `write_path`, by "wrote"."""
         return tuple(
             role for role in self.roles.get(kind, ()) if (stems(role) - KINDS.get(kind, frozenset())) & said
         )
@@ -93,12 +93,12 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a clause is about.
+    """Tools that a clause is about.
 
     Attributes:
-        tools: the tools; none where it does not say.
-        words: the words by which it says so.
-        is_all: whether it says no more than that it is about anything.
+        tools: the tools; empty if the clause does not specify them.
+        words: the words that identify the tools.
+        is_all: True if the clause is about all tools, without any restriction.
     """
 
     tools: tuple[Tool, ...]
@@ -107,7 +107,7 @@ class Subject:
 
 
 def without_flags(text: str) -> tuple[str, str]:
-    """A text without the words that tell tools by an annotation, and which annotation that is, if any."""
+    """Remove a phrase for a tool annotation from a text; return the rest and the annotation, if any."""
     for flag, phrase in _FLAGS.items():
         rest, found = phrase.subn(" ", text)
         if found:
@@ -116,14 +116,13 @@ def without_flags(text: str) -> tuple[str, str]:
 
 
 def subject_of(clause: Read, flag: str, tools: Sequence[Tool], *, described: bool) -> Subject:
-    """The tools that a clause is about.
+    """Return the tools that a clause is about.
 
     Args:
         clause: the clause.
-        flag: the annotation by which it tells tools, if any.
-        tools: the tools that there are.
-        described: whether a tool may also be told by its description or the roles of its arguments, which
-            is enough to stop a call, and not enough to let one pass.
+        flag: the tool annotation in the clause, if any.
+        tools: all tools.
+        described: also match descriptions and argument roles; enough to stop a call, not enough to allow one.
     """
     names = {literal.value for literal in clause.literals if literal.kind == "name"}
     servers = {tool.server for tool in tools if _is_server_said(tool.server, clause.text, names)}

@@ -1,4 +1,4 @@
-"""Words in the one form in which they are compared, so that "written" is the same as "writes"."""
+"""Stemming for word comparison: "written" equals "writes"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHORTEST = 3
 
 @cache
 def stem(word: str) -> str:
-    """What the forms of a word have in common, more or less."""
+    """Return the approximate stem of a word."""
     word = _IRREGULAR.get(word.casefold(), word.casefold())
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST:
@@ -28,7 +28,7 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> frozenset[str]:
-    """The stems of all words of a text; the parts of `snake_case` and `camelCase` are words too."""
+    """Return the stems of all words of a text; the parts of `snake_case` and `camelCase` are words too."""
     return frozenset(map(stem, _WORD.findall(text)))
 
 
@@ -41,10 +41,10 @@ CONNECTING: Final = stems(
     " tool tools call calls called request requests person human"
     " return returns give gives"
 )
-"""Words that say nothing by themselves about what is decided."""
+"""Stop words: words that do not affect a decision."""
 
 PLACES: Final = stems(
     "path paths folder folders directory directories file files host hosts domain domains site sites"
     " address addresses recipient recipients list lists argument arguments value values name names"
 )
-"""Words beside what a clause names, where it also says which tools it is about."""
+"""Words beside a literal that also identify tools."""

@@ -1,1 +1,1 @@
-"""What a text is about, in any language and script."""
+"""Text analysis in any language and script."""

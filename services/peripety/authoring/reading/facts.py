@@ -1,7 +1,7 @@
-"""What a text says besides its words: how much time there is, how many there are of a thing, and hints.
+"""Facts of a text besides its terms: time spans, amounts, and hints.
 
-A hint is a word beside a thing that tells which part it may play: that it runs out, gets worse, is dear, or
-is wanted. What is not understood is left out, never guessed.
+A hint is a word beside a term that suggests its role: scarce, mounting, dear or wanted. Unknown words are
+ignored, never guessed.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _GROUPING = re.compile(r"\D")
 _GAP = " -\u2010\u2011\u00a0"
 _WORDS_BETWEEN = 2
 _NEAR = 4
-"""Words between a thing and one that still hints at its part."""
+"""The maximum distance in words between a term and a hint."""
 _MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What else a text says.
+    """Facts of a text.
 
     Attributes:
-        spans: spans of time that lie ahead, in hours, longest first, each once.
-        amounts: how many there are of a term, by the term.
-        hints: what hints at the part of a term, by the term: one of `HINTS`.
+        spans: future time spans in hours, longest first, without duplicates.
+        amounts: the amount of each counted term.
+        hints: the hint of each term: one of `HINTS`.
     """
 
     spans: tuple[float, ...] = ()
@@ -49,7 +49,7 @@ class Facts:
 
 
 def facts(text: str, terms: Sequence[str], language: Language) -> Facts:
-    """What a text says about time, and about its terms."""
+    """Return the time spans, amounts and hints of a text."""
     spans: set[float] = set()
     amounts: dict[str, float] = {}
     hints: dict[str, str] = {}
@@ -68,7 +68,7 @@ def facts(text: str, terms: Sequence[str], language: Language) -> Facts:
 
 
 class _Clause:
-    """One clause, word by word."""
+    """Clause as a list of words."""
 
     def __init__(self, text: str, language: Language) -> None:
         self._text = text
@@ -79,7 +79,7 @@ class _Clause:
         self._units = [self._unit(place) for place in range(len(matches))]
 
     def spans(self) -> Iterator[float]:
-        """Spans of time ahead, in hours."""
+        """Yield the future time spans, in hours."""
         if not self._language.past.isdisjoint(self._words):
             return
         for place, word in enumerate(self._words):
@@ -90,7 +90,7 @@ class _Clause:
                 yield number * self._language.units[self._units[place]]
 
     def place(self, term: str) -> tuple[int, int] | None:
-        """The places of the first and the last word of a term."""
+        """Return the positions of the first and last word of a term."""
         wanted = _WORD.findall(term.casefold())
         for start in range(len(self._words) - len(wanted) + 1 if wanted else 0):
             if self._words[start : start + len(wanted)] == wanted:
@@ -98,7 +98,7 @@ class _Clause:
         return None
 
     def amount(self, first: int, last: int) -> float | None:
-        """How many there are: a number shortly before the term or after it, or a share."""
+        """Return the amount of a term: a number shortly before or after it, or a percentage."""
         for place in range(first - 1, max(first - 2 - _WORDS_BETWEEN, -1), -1):
             number = self._number(place)
             if number and number > 1 and not self._units[place]:
@@ -107,13 +107,13 @@ class _Clause:
         for place in range(last + 1, min(last + 1 + _NEAR, len(self._words) - 1)):
             if self._words[place + 1] in self._percent():
                 return self._number(place)
-        # "a thing of 3,000": a number that ends the clause counts what it follows.
+        # "a thing of 3,000": a number at the end of a clause counts the term before it.
         final = len(self._words) - 1
         is_close = last < final <= last + _WORDS_BETWEEN
         return self._number(final) if is_close and self._words[final][0].isdigit() else None
 
     def hint(self, first: int, last: int) -> str | None:
-        """The hint that is nearest to the term."""
+        """Return the hint nearest to the term."""
         near = [
             (min(abs(place - first), abs(place - last)), hint)
             for place, word in enumerate(self._words)
@@ -133,7 +133,7 @@ class _Clause:
         return min(int(_GROUPING.sub("", word)), _MOST) if _COUNT.fullmatch(word) else None
 
     def _unit(self, place: int) -> str:
-        """The unit of time that follows a word, the longest there is; empty for none."""
+        """Return the longest time unit that follows a word; empty without one."""
         rest = self._text[self._ends[place] :].lstrip(_GAP)
         fitting = (unit for unit in self._language.units if rest.startswith(unit))
         whole = (unit for unit in fitting if _is_whole(unit, rest[len(unit) :]))
@@ -141,5 +141,5 @@ class _Clause:
 
 
 def _is_whole(unit: str, rest: str) -> bool:
-    """Whether a word ends where the unit does, in scripts that show it."""
+    """Return True if a word ends where the unit ends, in scripts with word boundaries."""
     return scripts.classes(unit[-1]) not in (scripts.LETTER, scripts.MARK) or not rest[:1].isalpha()

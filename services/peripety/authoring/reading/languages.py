@@ -1,4 +1,4 @@
-"""The languages there is connecting text for, and how they are told apart."""
+"""Supported languages with their phrases, and language detection."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["HINTS", "MARK", "Language", "detect", "languages", "particles"]
 
 MARK = "(offline, no model)"
-"""Stands in what is written here, so that nobody takes it for a model's work."""
+"""Marker of offline text, to distinguish it from the output of a model."""
 
 HINTS = ("scarce", "mounting", "dear", "wanted")
-"""What words beside a thing can hint at."""
+"""All hints that a word beside a term can give."""
 
 _DEFAULT, _UNKNOWN = "en", "symbols"
 _WORD = re.compile(r"[^\W\d_]+")
@@ -31,26 +31,26 @@ _SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class PeopleWords:
-    """The words of a language that tell people from things, case-folded.
+    """Words of a language that distinguish persons from things, case-folded.
 
     Attributes:
-        who: words that follow people only.
-        relatives: words that follow any subject and make what it does part of its name.
-        acts: verbs only people do.
-        wishes: the same, unless negated.
-        sayings: verbs people do mostly, and things now and then.
+        who: relative pronouns of persons only.
+        relatives: relative pronouns of any subject.
+        acts: verbs of persons only.
+        wishes: verbs of persons only, unless negated.
+        sayings: verbs mostly of persons, sometimes of things.
         be: forms of to be.
-        states: what only people are, behind a form of to be.
+        states: predicates of persons only, after a form of to be.
         negations: words that negate.
-        between: other words between a subject and what it does.
-        links: words before a thing that is no subject.
-        joins: words before a subject that opens no clause.
-        inverted: words behind a verb that tell that its subject is still to come.
-        owning: words between an owner and what is owned.
-        articles: words before one thing.
-        sole: words between an article and what somebody is.
-        parties: words before several people who are alike, and how many are meant.
-        am: what comes before what the player is, word by word.
+        between: other words between a subject and its verb.
+        links: words before a thing that is not a subject.
+        joins: words before a subject that do not open a clause.
+        inverted: words after a verb whose subject follows later.
+        owning: words between an owner and a possession.
+        articles: words before a single thing.
+        sole: words between an article and an occupation.
+        parties: words before a group of persons, with the size of the group.
+        am: word sequences before the role of the player.
     """
 
     who: frozenset[str]
@@ -73,37 +73,38 @@ class PeopleWords:
 
     @property
     def no_things(self) -> AbstractSet[str]:
-        """Words that name no thing."""
+        """Return the words that do not name a thing."""
         return self.verbs | self.parties.keys()
 
     @property
     def verbs(self) -> AbstractSet[str]:
-        """All that tells what people do or are."""
+        """Return the words for actions and states of persons."""
         return self.acts | self.wishes | self.sayings | self.states
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What is known of one language: words without a subject, and connecting text around the user's words.
+    """Language data: stop words, grammar, and phrases around the terms of the user.
+
+    The words that identify a language are its stop words and the words of its phrases.
 
     Attributes:
-        code: the language's name in `languages.toml`.
-        capitals: what a capital inside a sentence tells: "names" or "nouns".
-        head: which end of a row of words names the thing: "first", "last", or "none" when rows tell nothing.
-        stop: words that carry no subject, case-folded.
-        telling: words that tell the language: those, and the words of its own connecting text.
+        code: the key in `languages.toml`.
+        capitals: the meaning of a capital inside a sentence: "names" or "nouns".
+        head: the end of a row of words that names the thing: "first", "last", or "none".
+        stop: stop words, case-folded.
         determiners: stop words that announce a thing.
-        auxiliaries: verbs that stand between a thing and what it does.
-        weak: endings of words that rarely name a thing.
-        numbers: words for numbers.
-        units: words for units of time, each in hours.
-        moments: words for moments to come, each in hours ahead.
-        past: words beside a span that is over.
+        auxiliaries: verbs between a thing and its action.
+        weak: suffixes of words that rarely name a thing.
+        numbers: number words.
+        units: time units, in hours.
+        moments: words for future moments, in hours ahead.
+        past: words beside a time span in the past.
         percent: words for per cent.
-        hints: words beside a thing that hint at the part it plays, by that hint.
-        rules: connecting text of a scenario's rules, by use.
-        prose: sentence patterns of the narration, by use.
-        people: the words that tell people from things.
+        hints: words that hint at the role of a term, by hint.
+        rules: phrases of a scenario's rules, by key.
+        prose: sentence patterns of the narration, by key.
+        people: words that distinguish persons from things.
     """
 
     code: str
@@ -126,7 +127,7 @@ class Language:
 
     @property
     def counting(self) -> AbstractSet[str]:
-        """Words that tell how many or when, and name no thing."""
+        """Return the words for amounts and times, which do not name a thing."""
         return self.numbers.keys() | self.moments.keys() | self.percent
 
 
@@ -137,7 +138,7 @@ def _document() -> dict[str, Any]:
 
 @cache
 def languages() -> tuple[Language, ...]:
-    """All languages, the one of symbols among them."""
+    """Return all languages, including the one of symbols."""
     return tuple(_language(code, table) for code, table in _document().items() if isinstance(table, dict))
 
 
@@ -175,22 +176,22 @@ def _people(table: Mapping[str, Any]) -> PeopleWords:
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """The entries of "word=number word=number"."""
+    """Yield the entries of "word=number word=number"."""
     for entry in text.casefold().split():
         word, _, number = entry.partition("=")
         yield word, number
 
 
 def particles() -> frozenset[str]:
-    """Characters that separate words where a script writes no spaces."""
+    """Return the characters that separate words in scripts without spaces."""
     return frozenset(_document()["particles"])
 
 
 def detect(words: Sequence[str]) -> Language:
-    """The language most of these case-folded words speak for, or the one of symbols.
+    """Return the most likely language of case-folded words, or the one of symbols.
 
-    A short text with no telling word counts as English when it is plain ASCII, because that is what plain
-    ASCII mostly is; a long one without telling words is in a language not known here.
+    A short text without a known word counts as English if it is plain ASCII, because most plain ASCII is
+    English. A long text without known words is in an unsupported language.
     """
     hits = {language.code: sum(word in language.telling for word in words) for language in languages()}
     best = max(hits, key=lambda code: hits[code])

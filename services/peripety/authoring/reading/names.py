@@ -1,4 +1,4 @@
-"""Words from anywhere as names: of quantities, actions, people."""
+"""Normalization of arbitrary text to names of quantities, actions and persons."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 __all__ = ["NAME_LIMIT", "TERM_LIMIT", "fit", "fresh"]
 
 TERM_LIMIT = 32
-"""Characters of a word or two that name a thing."""
+"""The maximum length of the name of a thing."""
 
 NAME_LIMIT = 64
-"""Characters of what names a rule, or a whole scenario."""
+"""The maximum length of the name of a rule or scenario."""
 
-# What paths, templates and identifiers give a meaning to.
+# Characters with a meaning in paths, templates and identifiers.
 _UNFIT = re.compile(r"[\"\\{}\[\]<>$%_\s]+")
 _EDGES = " .,:;!?-"
 
 
 def fit(text: str, limit: int) -> str:
-    """A text as a name can hold it: on one line, nothing in it that machines read; empty if none is left."""
+    """Return the text as a name: one line, without special characters; empty if nothing remains."""
     name = clipped(" ".join(_UNFIT.sub(" ", cleaned(text)).split()), limit).strip(_EDGES)
     return name[:1].upper() + name[1:] if any(char.isalnum() for char in name) or not name.isascii() else ""
 
 
 def fresh(name: str, taken: Iterable[str]) -> str:
-    """The name, or the name with the first number that makes it unlike all that are taken, in any case."""
+    """Return the name, with the first number that makes it unique among the used names, ignoring case."""
     used = {one.casefold() for one in taken}
     number = 1
     unlike = name or "1"

@@ -1,7 +1,7 @@
-"""Who in a text is a person and not a thing, told by grammar alone: by what it does, and by what follows it.
+"""Detection of persons by grammar: by their verbs and by the relative pronouns after them.
 
-Only what a language says of people alone is a sign. Verbs that things are the subject of as well need a
-second one; whatever is in doubt stays a thing.
+Only signs exclusive to persons count. A verb that also occurs with things needs a second sign. A doubtful
+term stays a thing.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 __all__ = ["people_of", "player_of"]
 
 _REACH = 6
-"""Words between a subject and what it does."""
+"""The maximum number of words between a subject and its verb."""
 _BEFORE = 3
-"""Words between the first of a subject and the one that names it."""
+"""The maximum number of words between the start of a subject and its noun."""
 _FOLLOWING = 3
-"""Words behind what somebody does that may say more of that."""
+"""The maximum number of words after a verb that may confirm it."""
 _MOST_ALIKE = 3
-"""More who are alike are a crowd, and one person stands for it."""
+"""The maximum size of a group; a larger one counts as one person."""
 
 
 def people_of(
     rows: Sequence[Sequence[Token]], names: Sequence[bool], language: Language
 ) -> Mapping[int, int]:
-    """The rows that name people, and how many each names.
+    """Return the rows that name persons, with the number of persons of each.
 
     Args:
-        rows: the words of a text; those that name a thing together are one row.
-        names: which of the rows name something.
-        language: of the text.
+        rows: the words of a text; words that name a thing together are one row.
+        names: True for each row that names something.
+        language: the language of the text.
     """
     clause = _Grammar(rows, names, language)
     found: dict[int, int] = {}
@@ -45,19 +45,19 @@ def people_of(
 
 
 def player_of(rows: Sequence[Sequence[Token]], names: Sequence[bool], language: Language) -> int | None:
-    """The row that says what the player is, as in "I am the ..."; None where no row does.
+    """Return the row with the role of the player, as in "I am the ..."; None without one.
 
     Args:
-        rows: the words of a text; those that name a thing together are one row.
-        names: which of the rows name something.
-        language: of the text.
+        rows: the words of a text; words that name a thing together are one row.
+        names: True for each row that names something.
+        language: the language of the text.
     """
     clause = _Grammar(rows, names, language)
     return next((place for place, name in enumerate(names) if name and clause.is_player(place)), None)
 
 
 class _Grammar:
-    """What stands before and after the rows that name something."""
+    """Words before and after the rows that name something."""
 
     def __init__(self, rows: Sequence[Sequence[Token]], names: Sequence[bool], language: Language) -> None:
         self._rows = rows
@@ -71,7 +71,7 @@ class _Grammar:
         }
 
     def person(self, place: int) -> tuple[int, int] | None:
-        """The row of the person that does what follows a row, and how many they are."""
+        """Return the row of the person at a row, and the number of persons; None for a thing."""
         following = self._word(place + 1)
         if following in self._words.who and not self._rows[place + 1][0].opens_sentence:
             return place, self._alike(self._start(place), place)
@@ -86,7 +86,7 @@ class _Grammar:
         return (place, self._alike(self._start(place), place)) if is_relative else self._subject(place)
 
     def is_player(self, place: int) -> bool:
-        """Whether a row is what the player is said to be."""
+        """Return True if a row is the role of the player."""
         row = self._rows[place]
         if any(token.folded in self._language.units for token in row):
             return False
@@ -100,20 +100,20 @@ class _Grammar:
         return any(self._ends_in(before, said) for said in self._words.am)
 
     def _describes(self, place: int) -> bool:
-        """Whether a word may stand between an article and what somebody is."""
+        """Return True if the word can occur between an article and an occupation."""
         word = self._word(place)
         no_more = self._language.stop | self._language.counting
         return word in self._words.sole or (bool(word) and not word.isdigit() and word not in no_more)
 
     def _ends_in(self, place: int, said: Sequence[str]) -> bool:
-        """Whether these words end in a place, in one clause with what follows."""
+        """Return True if the word sequence ends at a row, in one clause with its successor."""
         first = place - len(said) + 1
         found = tuple(self._word(at) for at in range(first, place + 1))
         inner = range(first + 1, place + 2)
         return first >= 0 and found == tuple(said) and not any(self._opens(at) for at in inner)
 
     def _verb(self, place: int) -> int | None:
-        """The row of what only people do, if no more than fitting words stand between it and a row."""
+        """Return the row of a verb of persons, if only connecting words separate it from a row."""
         words, is_being = self._words, False
         doing = words.acts | words.sayings | words.wishes
         fitting = words.between | words.negations | self._language.auxiliaries
@@ -130,16 +130,16 @@ class _Grammar:
         return None
 
     def _is_negated(self, place: int, verb: int) -> bool:
-        """Whether a verb is, before a subject's end and the word after the verb."""
+        """Return True if a negation is between the subject and the word after the verb."""
         return not self._words.negations.isdisjoint(self._between(place, verb + 2))
 
     def _is_inverted(self, verb: int, *, is_relative: bool) -> bool:
-        """Whether the subject may come behind the verb, so that what stands before is its object."""
+        """Return True if the subject may follow the verb; then the words before the verb are its object."""
         telling = self._words.inverted | (self._language.determiners if is_relative else frozenset())
         return self._word(verb + 1) in telling and not self._opens(verb + 1)
 
     def _goes_on(self, verb: int) -> bool:
-        """Whether what people do is followed by more of that: "refuses to speak"."""
+        """Return True if another verb of persons follows: "refuses to speak"."""
         for at in range(verb + 1, verb + 1 + _FOLLOWING):
             word = self._word(at)
             if not word or self._opens(at):
@@ -151,7 +151,7 @@ class _Grammar:
         return False
 
     def _subject(self, place: int) -> tuple[int, int] | None:
-        """The row that names the subject whose last row this is: of "the a of the b", the first."""
+        """Return the row of the subject noun, from its last row: in "the a of the b", the first noun."""
         before = self._words.joins | self._words.acts | self._words.sayings
         while True:
             start = self._start(place)
@@ -162,13 +162,13 @@ class _Grammar:
             if whole < 0 or left not in self._words.links or self._opens(start - 1):
                 return None
             if not self._names[whole]:
-                # "two of the a": so many of them.
+                # "two of the a": two persons.
                 is_counted = self._word(whole) in self._counts and self._opens(whole)
                 return (place, self._alike(whole, place)) if is_counted else None
             place = whole
 
     def _start(self, place: int) -> int:
-        """The row of the first word that belongs to the thing that a row names."""
+        """Return the first row of the noun phrase that ends at a row."""
         start, at = place, place - 1
         while at >= 0 and not self._opens(at + 1):
             word = self._word(at)
@@ -182,7 +182,7 @@ class _Grammar:
         return start
 
     def _alike(self, start: int, place: int) -> int:
-        """How many people a row names, by the words before it."""
+        """Return the number of persons that a row names, from the words before it."""
         counts = [self._counts.get(word, 1) for word in self._between(start, place)]
         return max((count for count in counts if count <= _MOST_ALIKE), default=1)
 
@@ -196,6 +196,6 @@ class _Grammar:
         return place >= len(self._rows) or self._rows[place][0].opens_clause
 
     def _word(self, place: int) -> str:
-        """The word of a row that names nothing; empty for rows that do, and where there is none."""
+        """Return the word of a row without a name; empty for a row with a name or out of range."""
         inside = 0 <= place < len(self._rows) and not self._names[place]
         return self._rows[place][0].folded if inside else ""

@@ -1,4 +1,4 @@
-"""Whether a text asks for a world in which nothing can be lost."""
+"""Detection of texts that request a world without risk."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'"})
 
 
 def riskless_phrase(text: str) -> str:
-    """The first words of a text that say that nothing is to be at stake, in lower case; empty without any.
+    """Return the first phrase that excludes every risk, in lower case; empty without one.
 
-    Words are understood in the languages of `riskless.toml`. Other ways of saying so, and other languages,
-    are not noticed.
+    Phrases of the languages in `riskless.toml` are recognized. Other wordings and languages are not.
     """
     said = " ".join(scripts.cleaned(text).casefold().translate(_APOSTROPHES).split())
     found = [match for pattern in _patterns() if (match := pattern.search(said))]

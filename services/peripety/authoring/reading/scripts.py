@@ -1,4 +1,4 @@
-"""Characters sorted into the few classes that finding words in any writing system needs.
+"""Character classes for word segmentation in any script.
 
 A text is mapped to a string of class letters of the same length. One regular expression over the classes then
 finds words in every script, and its spans are spans of the text.
@@ -20,10 +20,10 @@ MARK = "m"
 DIGIT = "d"
 HAN = "h"
 KATAKANA = "k"
-UNSPACED = "u"  # letters of scripts that write no spaces between words
+UNSPACED = "u"  # letters of scripts without spaces between words
 EMOJI = "e"
-TONE = "t"  # an emoji's modifier
-FLAG = "r"  # one half of a flag
+TONE = "t"  # emoji modifier
+FLAG = "r"  # half of a flag
 JOINER = "j"
 HYPHEN = "-"
 SPACE = " "
@@ -31,14 +31,14 @@ CLAUSE = ","
 SENTENCE = "."
 
 WORD = re.compile(r"d(?:[wmd]|-(?=[wd]))*|w(?:[wmd]|j(?=w))*|h{2,8}|k{2,12}|u[um]+|rr|e[mt]*(?:je[mt]*)*")
-"""A word, in classes: a number and what hangs on it, letters, a run of one script, a flag, a whole emoji."""
+"""A word, in classes: a number with its suffix, letters, a run of one script, a flag, a whole emoji."""
 
 _RANGES = (
     (0x0E00, 0x0EFF, UNSPACED),
     (0x1000, 0x109F, UNSPACED),
     (0x1780, 0x17FF, UNSPACED),
     (0x3005, 0x3007, HAN),
-    (0x3040, 0x309F, SPACE),  # hiragana mostly stands between words, as endings and particles
+    (0x3040, 0x309F, SPACE),  # hiragana is mostly between words, as suffixes and particles
     (0x30A0, 0x30FF, KATAKANA),
     (0x3400, 0x9FFF, HAN),
     (0xF900, 0xFAFF, HAN),
@@ -47,7 +47,7 @@ _RANGES = (
     (0x20000, 0x3FFFF, HAN),
 )
 _FIRST_EMOJI = 0x2600
-_LAST_REMEMBERED = 0x1FFFF  # texts of rare characters must not fill the memory
+_LAST_REMEMBERED = 0x1FFFF  # bounds the memory for texts of rare characters
 _NON_JOINER, _ZERO_WIDTH_JOINER = "\u200c", "\u200d"
 _APOSTROPHES = "'\u2019"
 _HYPHENS = "-\u2010\u2011"
@@ -55,7 +55,7 @@ _SENTENCE_ENDS = ".!?\n\u2026\u3002\uff01\uff1f\u061f\u06d4\u0964"
 
 
 class _Table(dict[int, str]):
-    """What each character becomes, found out when first met: `str.translate` then runs at a table's speed."""
+    """Translation table for `str.translate`, filled on first use of each character."""
 
     def __init__(self, rule: Callable[[str], str]) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class _Table(dict[int, str]):
 
 
 def _kept_as(char: str) -> str:
-    """Controls, bidi marks and unassigned code points vanish; white space becomes plain."""
+    """Remove controls, bidi marks and unassigned code points; replace white space with plain spaces."""
     if char in "\n\r\u2028\u2029":
         return "\n"
     if char.isspace():
@@ -108,17 +108,17 @@ _CLEANING = _Table(_kept_as)
 
 
 def cleaned(text: str) -> str:
-    """The text in composed form, without anything that is invisible or steers the display."""
+    """Return the text in composed form, without invisible characters and display controls."""
     return unicodedata.normalize("NFC", text).translate(_CLEANING)
 
 
 def classes(text: str) -> str:
-    """One class letter for each character of a cleaned text."""
+    """Return one class letter for each character of a cleaned text."""
     return text.translate(_CLASSES)
 
 
 def clipped(text: str, limit: int) -> str:
-    """At most `limit` characters of `text`, not cut inside a character sequence that is drawn as one."""
+    """Return at most `limit` characters of `text`, without splitting a grapheme cluster."""
     if len(text) <= limit:
         return text
     drawn = classes(text[: limit + 1])

@@ -1,4 +1,4 @@
-"""The things a text is about, each with all that the text says of it."""
+"""Terms of a text, each with its facts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["Matter", "Term", "matter"]
 
 _LEAST_COUNTED = 8
-"""Fewer of something are not counted down in steps."""
+"""The minimum amount that is counted down in steps."""
 _PARTS = {"scarce": Role.SUPPLY, "mounting": Role.THREAT, "dear": Role.WARD, "wanted": Role.GOAL}
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A thing.
+    """Term of a text.
 
     Attributes:
-        text: what it is called.
-        part: the part it plays, where the text hints at one.
-        amount: how many there are, where the text says so.
+        text: the term.
+        part: the role that the text hints at, if any.
+        amount: the amount in the text, if any.
     """
 
     text: str
@@ -35,21 +35,21 @@ class Term:
 
     @property
     def counted(self) -> float | None:
-        """The amount, where there are enough to count down."""
+        """Return the amount if it is large enough to count down."""
         return self.amount if self.amount is not None and self.amount >= _LEAST_COUNTED else None
 
 
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """All that was understood of a text.
+    """Analysis of a text with terms and facts.
 
     Attributes:
-        title: its first sentence, shortened; empty when it has no words.
-        language: whose connecting text suits it.
-        terms: what it is about, most salient first.
-        people: whom it seems to name.
-        spans: spans of time that lie ahead, in hours, longest first.
-        player: what the player is said to be; empty when nothing is said.
+        title: its first sentence, shortened; empty for a text without words.
+        language: the language of its phrases.
+        terms: its terms, by descending salience.
+        people: the persons it seems to name.
+        spans: future time spans in hours, longest first.
+        player: the role of the player; empty if unspecified.
     """
 
     title: str
@@ -61,7 +61,7 @@ class Matter:
 
 
 def matter(text: str, *, at_least: int, at_most: int) -> Matter:
-    """Read a text for its things; one with too few words lends them again, each time with a letter."""
+    """Analyse a text; a text with too few words reuses them, each time with a letter."""
     reading = read(text, at_least=at_least, at_most=at_most)
     known = facts(text, reading.terms, reading.language)
     terms = tuple(

@@ -1,4 +1,4 @@
-"""The words of a text in any script, each with what stands before it."""
+"""Tokenizer for any script; each token knows the gap before it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MOST_WORDS = 1_500
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word.
+    """Word of a text.
 
     Attributes:
-        text: as it is written.
-        folded: in lower case.
+        text: the word.
+        folded: the word in lower case.
         kind: the class of its first character.
-        gap: the classes of what stands before it.
+        gap: the classes of the characters before it.
     """
 
     text: str
@@ -31,22 +31,22 @@ class Token:
 
     @property
     def opens_clause(self) -> bool:
-        """Whether more than a space or a hyphen stands before it."""
+        """Return True if more than a space or a hyphen precedes it."""
         return bool(self.gap.strip(scripts.SPACE + scripts.HYPHEN))
 
     @property
     def opens_sentence(self) -> bool:
-        """Whether a sentence ends before it, or the text begins."""
+        """Return True if it is the first word of a sentence."""
         return scripts.SENTENCE in self.gap
 
     @property
     def capitalised(self) -> bool:
-        """Whether it has a capital in front, and in front only."""
+        """Return True if only its first letter is a capital."""
         return self.text[0].isupper() and self.text[1:2].islower()
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The words of a cleaned text, as many as are looked at."""
+    """Return the first words of a cleaned text, up to a limit."""
     small = particles()
     kinds = scripts.classes("".join(scripts.SPACE if char in small else char for char in text))
     tokens: list[Token] = []

@@ -1,4 +1,4 @@
-"""Finds what a text is about: its salient words and the people it names, in any language and script."""
+"""Keyword extraction: the salient terms and the named persons of a text, in any language and script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNSPACED_LIMIT = 12
 _TITLE_LIMIT = 64
 _MOST_PEOPLE = 3
 _PHRASE_WORDS = 2
-_LONGEST_PHRASE = 3  # more words in a row are a list of words
+_LONGEST_PHRASE = 3  # a longer row is a list of separate words
 _SHORT_WORD = 2
 _STEM = 4
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -34,14 +34,14 @@ _SALIENT, _WEAK, _STOP = 0.0, -1.0, -2.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was understood of a text.
+    """Keywords of a text.
 
     Attributes:
-        title: its first sentence, shortened; empty when it has no words.
-        language: whose connecting text suits it.
-        terms: what it is about, most salient first.
-        people: whom it seems to name.
-        player: what the player is said to be; empty when nothing is said.
+        title: its first sentence, shortened; empty for a text without words.
+        language: the language of its phrases.
+        terms: its terms, by descending salience.
+        people: the persons it seems to name.
+        player: the role of the player; empty if unspecified.
     """
 
     title: str
@@ -55,7 +55,7 @@ class Reading:
 class _Phrase:
     tokens: tuple[Token, ...]
     salience: float
-    people: int = 0  # how many of those it names there are
+    people: int = 0  # the number of persons it names
     is_player: bool = False
 
     @property
@@ -66,12 +66,12 @@ class _Phrase:
 
     @property
     def words(self) -> set[str]:
-        """What no other phrase may share: its words, and its text, which may have been shortened."""
+        """Return the words that no other phrase may share: its words, and its shortened text."""
         return {token.folded for token in self.tokens} | {self.text}
 
 
 def read(text: str, *, at_least: int, at_most: int) -> Reading:
-    """Read a text for its terms; one with too few words lends them again, each time with a letter."""
+    """Extract the keywords of a text; a text with too few words reuses them, each time with a letter."""
     visible = scripts.cleaned(text[:_READ_LIMIT])
     tokens = tokens_of(visible)
     language = detect([token.folded for token in tokens])
@@ -95,13 +95,13 @@ def read(text: str, *, at_least: int, at_most: int) -> Reading:
 
 
 def _unlike(phrases: Iterable[_Phrase], others: Iterable[_Phrase]) -> Iterator[_Phrase]:
-    """The phrases that share no word with any of others."""
+    """Return the phrases that share no word with the others."""
     taken = {word for other in others for word in other.words}
     return (phrase for phrase in phrases if taken.isdisjoint(phrase.words))
 
 
 def _named(people: Sequence[_Phrase]) -> Iterator[str]:
-    """A name for each person; one for all that a phrase names, where there is no room for each of them."""
+    """Yield a name for each person; one name for a whole group if the limit is reached."""
     room = _MOST_PEOPLE - len(people)
     for phrase in people:
         more = phrase.people - 1
@@ -113,7 +113,7 @@ def _named(people: Sequence[_Phrase]) -> Iterator[str]:
 
 
 class _Reader:
-    """Groups the tokens of one text into rows that may be phrases, and weighs them."""
+    """Grouping of the tokens of a text into phrases, with a salience for each."""
 
     def __init__(self, tokens: Sequence[Token], language: Language) -> None:
         self._tokens = tokens
@@ -124,11 +124,11 @@ class _Reader:
         self._carrying = {word for word, kind in kinds.items() if self._may_carry(word, kind)}
         inner = [token for token in tokens if not token.opens_sentence and self._carries(token)]
         capitals = sum(token.capitalised for token in inner)
-        # Where every noun has a capital, or most words do, a capital does not tell a name.
+        # A capital does not mark a name if every noun, or most words, have one.
         self._capitals_tell = language.capitals == "names" and 2 * capitals < len(inner)
 
     def phrases(self) -> Iterator[_Phrase]:
-        """All phrases of the text, in its order; words that rarely name a thing come with little weight."""
+        """Yield all phrases of the text, in order; words that rarely name a thing have a low salience."""
         found = list(self._rows())
         naming = [self._carries(row[0]) for row in found]
         people = people_of(found, naming, self._language)
@@ -171,7 +171,7 @@ class _Reader:
         return together and self._names(left) == self._names(right)
 
     def _carries(self, token: Token) -> bool:
-        """Whether the word may name a thing."""
+        """Return True if the word may name a thing."""
         return token.folded in self._carrying
 
     def _may_carry(self, word: str, kind: str) -> bool:
@@ -181,7 +181,7 @@ class _Reader:
         return not (_is_short(word, kind) or self._is_weak(word))
 
     def _found_measures(self) -> Iterator[str]:
-        """Words that tell how many or how long, and name no thing: a unit does so behind a number."""
+        """Yield words for amounts and times, which do not name a thing; time units only after a number."""
         language, before = self._language, ""
         for token in self._tokens:
             word = token.folded
@@ -202,14 +202,15 @@ class _Reader:
         announced = bool(before) and before[0].folded in self._language.determiners
         named = self._names(row[0])
         if subject and not named and follows not in self._language.auxiliaries:
-            # "the a b." and "a b the c": the row that opens a clause mostly ends in what its subject does.
+            # "the a b." and "a b the c": the row at the start of a clause mostly ends with the verb of its
+            # subject.
             whole_clause = row[0].opens_clause and not follows
             row = row if whole_clause else row[:-1] or row
         kept = self._kept(row)
         return _Phrase(tuple(kept), self._salience(kept, announced=announced), int(named))
 
     def _kept(self, row: list[Token]) -> list[Token]:
-        """What of a row names the thing."""
+        """Return the part of a row that names the thing."""
         if self._language.capitals == "nouns":
             row = [token for token in row if token.capitalised] or row
         return row[-_PHRASE_WORDS:] if self._language.head == "last" else row[:_PHRASE_WORDS]
@@ -217,7 +218,7 @@ class _Reader:
     def _salience(self, row: list[Token], *, announced: bool) -> float:
         repeated = sum(min(self._counts[token.folded], 4) - 1 for token in row) * 0.5
         if self._language.head == "none":
-            # Without stop words length is what tells a word that carries a subject from one that does not.
+            # Without a list of stop words, length is the only sign of a term.
             return repeated + min(len(row[0].text), 10) / 5
         noun = self._language.capitals == "nouns" and row[-1].capitalised
         return repeated + announced * 0.5 + (len(row) > 1) * 0.4 + noun * 1.0
@@ -229,7 +230,7 @@ def _is_short(word: str, kind: str) -> bool:
 
 
 def _chosen(phrases: Iterable[_Phrase], at_least: int, at_most: int) -> list[_Phrase]:
-    """The weightiest phrases that share no word; those of little weight only where others are too few."""
+    """Return the most salient phrases without a shared word; others only if there are too few."""
     used: set[str] = set()
     kept: list[_Phrase] = []
     for phrase in sorted(phrases, key=lambda phrase: -phrase.salience):
@@ -241,13 +242,13 @@ def _chosen(phrases: Iterable[_Phrase], at_least: int, at_most: int) -> list[_Ph
 
 
 def _lettered(terms: Sequence[str], missing: int) -> list[str]:
-    """More terms for a text that has too few: its own again with a letter each, or bare letters."""
+    """Return additional terms for a text with too few: its own terms with a letter each, or bare letters."""
     again = terms or [""]
     return [f"{again[i % len(again)]} {_LETTERS[i // len(again)]}".strip() for i in range(missing)]
 
 
 def _title(text: str) -> str:
-    """The first sentence with a word in it, shortened between words."""
+    """Return the first sentence with a word in it, shortened between words."""
     sentences = _SENTENCE_END.split(text)
     worded = (line for line in sentences if scripts.WORD.search(scripts.classes(line)))
     plain = " ".join(next(worded, "").split())

@@ -1,6 +1,6 @@
-"""Tests of a task without a model: from its words, the files beside it, and the engine where it decides.
+"""Offline test author: tests of a task from its words, its files, and the engine where it decides.
 
-What cannot be known from that is not expected, and where nothing follows, nothing is written.
+A test expects only what is known from these; without such a fact, no test is written.
 """
 
 from peripety.authoring.testing.looking import assessment, reflection

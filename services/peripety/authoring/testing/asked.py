@@ -1,4 +1,4 @@
-"""What a question about tests says, and what is known of the tests that there are."""
+"""Parser of the prompt for tests: the request, and the tests that exist."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _MOST = 5
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question about tests.
+    """Request for tests.
 
     Attributes:
-        category: of what kind they are to be; None for any.
-        categories: the names of all kinds, in order.
+        category: the requested category; None for any.
+        categories: the names of all categories, in order.
         round: the number of the round, from 1.
-        least: how many there should be.
-        most: how many there may be.
-        existing: what tests that were written before give, and what they expect, a line each.
-        survivors: wrong versions of the subject that none of them notices, as `variants` takes them.
-        uncovered: ids of parts of the subject that none of them reaches.
+        least: the minimum number of tests.
+        most: the maximum number of tests.
+        existing: one line for each earlier test: its input and its expected output.
+        survivors: mutants of the subject that no test detects, as `variants` accepts them.
+        uncovered: ids of parts of the subject that no test reaches.
     """
 
     category: str | None
@@ -42,7 +42,7 @@ class Asked:
 
     @classmethod
     def of(cls, material: Mapping[str, Any], question: Mapping[str, Any]) -> Asked:
-        """A question as it is put, with what it is about."""
+        """Parse a request with its material."""
         before = [*question.get("existing_tests", ()), *question.get("dropped", ())]
         lines = (_LINE.fullmatch(line) for line in before)
         return cls(
@@ -57,7 +57,7 @@ class Asked:
         )
 
     def has(self, given: str) -> bool:
-        """Whether a test that gives this was written before, as far as its line shows."""
+        """Return True if an earlier test has this input; its line may be truncated."""
         text = " ".join(given.split())
         return any(
             line == text

@@ -1,4 +1,4 @@
-"""Tests of a command that cannot be run here: what its description states, and what its source makes sure."""
+"""Tests of a command without running it: from examples in its description and from its source."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BY_LIBRARY = 0.8
 
 @dataclass(frozen=True)
 class _Run:
-    """One run of the command, and what it must show."""
+    """Run of the command, with its expected result."""
 
     arguments: tuple[str, ...]
     stdin: str = ""
@@ -52,12 +52,12 @@ class _Run:
 def sketches_of_command(
     task: str, subject: Mapping[str, Any], environment: Mapping[str, Any]
 ) -> Iterator[Sketch]:
-    """Tests of a command, those that are stated first; nothing is expected that is neither stated nor sure.
+    """Yield tests of a command, stated examples first; every expectation is either stated or certain.
 
     Args:
         task: the description.
-        subject: `command`, and perhaps its `source`.
-        environment: `files` beside it, which may state examples too.
+        subject: `command`, and optionally its `source`.
+        environment: its `files` may also contain examples.
     """
     source = str((subject.get("source") or {}).get("text", ""))
     texts = [task, *_documents(environment), *_docstrings(source)]
@@ -73,7 +73,7 @@ def sketches_of_command(
 
 
 def _documents(environment: Mapping[str, Any]) -> Iterator[str]:
-    """Files that are written for people."""
+    """Yield the documentation files."""
     for file in environment.get("files", ()):
         if PurePath(file["path"]).suffix.lower() in {".md", ".rst", ".txt"}:
             yield str(file.get("preview", ""))
@@ -101,7 +101,7 @@ def _stated(text: str, command: Sequence[str], known: set[str]) -> Iterator[_Run
 
 
 def _call(example: Example, command: Sequence[str], known: set[str]) -> tuple[tuple[str, ...], str] | None:
-    """The arguments and the input of an example; None when it is no call of the command."""
+    """Return the arguments and the input of an example; None if it does not call the command."""
     if example.is_input:
         return ((), f"{_plain(example.given)}\n") if example.is_quoted else None
     piped = _PIPED.fullmatch(example.given.removeprefix("$ "))
@@ -110,7 +110,7 @@ def _call(example: Example, command: Sequence[str], known: set[str]) -> tuple[tu
         return None
     rest = _without_command(words, command)
     if len(rest) == len(words) and not example.is_quoted:
-        # Words that stand before "prints" are a call only where nothing else is likely.
+        # An unquoted text before "prints" counts as a call only if it looks like one.
         is_call = bool(words) and not _NO_CALL & {word.lower() for word in words}
         if not is_call or not (words[0] in known or any(map(_NUMBER.fullmatch, words))):
             return None
@@ -133,12 +133,12 @@ def _words(text: str) -> list[str] | None:
 
 
 def _plain(text: str) -> str:
-    """A text with its line ends as such."""
+    """Return the text with escaped line ends replaced."""
     return text.replace("\\n", "\n").replace("\\t", "\t")
 
 
 def _without_command(words: Sequence[str], command: Sequence[str]) -> list[str]:
-    """Words without those that stand for the command itself."""
+    """Return the words without the command itself."""
     names = {name for part in command for name in (part, PurePath(part).name, PurePath(part).stem) if name}
     names |= {f"./{PurePath(part).name}" for part in command} | {"python", "python3"}
     rest = [*words]
@@ -148,20 +148,20 @@ def _without_command(words: Sequence[str], command: Sequence[str]) -> list[str]:
 
 
 def _refused(text: str, stated: Sequence[_Run]) -> Iterator[_Run]:
-    """Wrong calls of which a sentence says how they end."""
+    """Yield invalid calls whose exit code is stated by a sentence."""
     calls = [one.arguments for one in stated if one.arguments and not one.exit_code]
     for sentence in sentences_of(text):
         code = exit_code_in(sentence)
         for said, confidence, wrong in _WRONG if code is not None else ():
             if said.search(sentence):
-                why = f"The description says: {sentence[:200]}"
+                why = f"From the description: {sentence[:200]}"
                 fits = frozenset({"boundary"})
                 for call in wrong(calls, sentence.lower()):
                     yield _Run(call, "", None, code, confidence, why, fits)
 
 
 def _replaced(call: Sequence[str], value: str) -> tuple[str, ...]:
-    """A call with another value for its last number."""
+    """Return the call with another value for its last number."""
     for index in reversed(range(len(call))):
         if _NUMBER.fullmatch(call[index]):
             return (*call[:index], value, *call[index + 1 :])
@@ -181,7 +181,7 @@ def _with_no_number(calls: _Calls, _: str) -> _Calls:
 
 
 def _with_zero(calls: _Calls, sentence: str) -> _Calls:
-    """Only of a call whose name the sentence has, as others may take a zero."""
+    """Return a call with a zero, for an operation in the sentence; others may accept zero."""
     return [_replaced(call, "0") for call in calls if call[0].lower()[:3] in sentence][:1]
 
 
@@ -211,14 +211,14 @@ _WRONG: tuple[tuple[re.Pattern[str], float, Callable[[_Calls, str], _Calls]], ..
     ),
     (_said(r"(?:by|of) (?:zero|0)\b"), _DERIVED, _with_zero),
 )
-"""Words that tell of a wrong call, how sure it is which one that is, and those that it may be."""
+"""Patterns for invalid calls, each with a confidence and a builder of such calls."""
 
 
 def _by_library(source: str) -> Iterator[_Run]:
-    """How a program ends that leaves the reading of its arguments to the library for it."""
+    """Yield the exit codes that are certain for a program that uses argparse."""
     if "argparse" not in source or ".parse_args(" not in source or "exit_on_error=False" in source:
         return
-    why = "The library that reads its arguments ends so."
+    why = "Its argument parser exits this way."
     boundary = frozenset({"boundary"})
     if "add_help=False" not in source:
         fits = frozenset({"existence"})

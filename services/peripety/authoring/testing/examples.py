@@ -1,4 +1,4 @@
-"""Examples that a description states: what is given, and what comes out."""
+"""Examples in a description: an input with its output."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _NOT_EXACT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example.
+    """Example of a run.
 
     Attributes:
-        given: what is given.
-        out: what comes out; None where that is not said exactly.
-        exit_code: how it ends; None where that is not said.
-        is_quoted: whether what is given is marked as such, and not told by its place alone.
-        is_input: whether it is read from standard input.
+        given: the input.
+        out: the exact output; None if unspecified.
+        exit_code: the exit code; None if unspecified.
+        is_quoted: True if the input is quoted in the text, not only inferred from its position.
+        is_input: True if the input is read from standard input.
     """
 
     given: str
@@ -54,12 +54,12 @@ class Example:
 
 
 def examples_in(text: str) -> list[Example]:
-    """The examples in a text, in order, each once."""
+    """Return the examples in a text, in order, without duplicates."""
     return [*dict.fromkeys([*_stated(text), *_ends(text), *_session(text)])]
 
 
 def exit_code_in(text: str) -> int | None:
-    """The exit code that a text states; None for none."""
+    """Return the exit code in a text; None without one."""
     found = _EXITS.search(text)
     return int(found[1] or found[2]) if found else None
 
@@ -80,13 +80,13 @@ def _stated(text: str) -> Iterator[Example]:
 
 
 def _ends(text: str) -> Iterator[Example]:
-    """`call` exits with a code, and nothing is said of what comes out."""
+    """Yield the calls with a stated exit code and an unspecified output."""
     for found in re.finditer(rf"(?P<call>{_QUOTED})\s+(?={_EXITS.pattern})", text, re.IGNORECASE):
         yield Example(_unquoted(found["call"])[0], None, exit_code_in(text[found.end() :]))
 
 
 def _session(text: str) -> Iterator[Example]:
-    """A call behind a prompt, and the lines below it."""
+    """Yield the calls after a shell prompt, with the lines below as output."""
     call: str | None = None
     out: list[str] = []
     for line in [*text.splitlines(), "$ "]:
@@ -102,7 +102,7 @@ def _session(text: str) -> Iterator[Example]:
 
 
 def _unquoted(text: str) -> tuple[str, bool]:
-    """A text without the marks around it, and whether there were any."""
+    """Return the text without quotes, and whether it was quoted."""
     text = text.strip()
     if len(text) > 1 and text[0] in '`"“':
         return text[1:-1], True

@@ -1,4 +1,4 @@
-"""What is missing of the tests that there are, by what could still be written and by what was measured."""
+"""Reflection on existing tests: gaps, from measurements and from tests that could still be written."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MOST = 5
 _LONGEST = 300
 _BEST = 10
 _BEST_UNMEASURED = 8
-"""What words alone can say of tests: nobody has seen them fail on anything."""
+"""The maximum score of tests that were never run."""
 
 
 def reflection(material: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
-    """What is missing in a category: what would be written next.
+    """Return the gaps of a category: the tests that would be written next.
 
     Args:
         material: as for `write_tests`.
-        question: as for `write_tests`, of a round that is over.
+        question: as for `write_tests`, of a completed round.
     """
     tests = _further(material, question)
     there, category = question.get("existing_count", 0), question.get("category")
@@ -37,13 +37,13 @@ def reflection(material: Mapping[str, Any], question: Mapping[str, Any]) -> dict
 
 
 def assessment(material: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
-    """How good all tests are together: the share of what was measured that they reach.
+    """Return the score of all tests: the share of measured parts that they reach.
 
-    Where nothing was, it is the share of what could be written from what is known.
+    Without measurements, it is the share of the tests that could be written.
 
     Args:
         material: as for `write_tests`.
-        question: as for `write_tests`, with `by_category`, and `measured` where tests were run.
+        question: as for `write_tests`, with `by_category`, and `measured` if the tests were run.
     """
     tests = _further(material, question)
     by_category: Mapping[str, int] = question.get("by_category", {})
@@ -55,8 +55,8 @@ def assessment(material: Mapping[str, Any], question: Mapping[str, Any]) -> dict
         there = question.get("existing_count", 0)
         with_tests = sum(count > 0 for count in by_category.values()) / max(1, len(by_category))
         best, share = _BEST_UNMEASURED, with_tests * there / max(1, there + len(tests))
-        told = f"Tests: {there}, and none of them was run"
-    gaps = [f"There is no test of {name}" for name, count in by_category.items() if not count]
+        told = f"Tests: {there}, never run"
+    gaps = [f"no test of {name}" for name, count in by_category.items() if not count]
     gaps += [f"Not reached: {one['description']}" for one in question.get("uncovered", ())]
     gaps += [f"Not noticed: {one['mutant']}" for one in question.get("survivors", ())]
     return {
@@ -68,7 +68,7 @@ def assessment(material: Mapping[str, Any], question: Mapping[str, Any]) -> dict
 
 
 def _further(material: Mapping[str, Any], question: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What another round would write."""
+    """Return the tests of another round."""
     return write_tests(material, {**question, "round": 2, "at_least": 1, "at_most": _MOST})
 
 
@@ -77,7 +77,7 @@ def _recommended(test: Mapping[str, Any]) -> str:
 
 
 def _measured(figures: Mapping[str, Any]) -> tuple[int, int]:
-    """How much of what could be measured is reached, and how much there is."""
+    """Return the number of reached parts, and the number of all measurable parts."""
     coverage = [*figures.get("coverage", {}).values()]
     killed, survived = figures.get("killed", 0), figures.get("survived", 0)
     reached = sum(covered for covered, _ in coverage) + killed

@@ -1,4 +1,4 @@
-"""Tests of a scenario: plays that reach what no test reaches, with what the engine makes of them."""
+"""Tests of a scenario: plays that reach something new, with the results of the engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["sketches_of_scenario"]
 
 _MOST_PROBES = 300
 _ENOUGH = 2
-"""So many tests are looked for that reach the same."""
+"""The maximum number of tests for the same target."""
 
 _MOST_EXPECTED = 8
 _KIND = {"action": "actions", "rejection": "rejections", "event": "events", "schedule": "events"}
@@ -35,7 +35,7 @@ _KIND = {"action": "actions", "rejection": "rejections", "event": "events", "sch
 
 @dataclass(frozen=True)
 class _Wrong:
-    """A wrong version, compiled."""
+    """Compiled mutant."""
 
     survivor: Mapping[str, Any]
     program: sim.Program
@@ -47,7 +47,7 @@ class _Wrong:
 
     @property
     def is_border(self) -> bool:
-        """Whether it is about where a condition or a range begins to hold."""
+        """Return True if it mutates a bound of a condition or a range."""
         before, path = self.survivor.get("before"), path_of(self.survivor)
         is_number = isinstance(before, int | float) and not isinstance(before, bool)
         return any(f"/{part}/" in path for part in ("when", "preconditions", "params")) and (
@@ -55,7 +55,7 @@ class _Wrong:
         )
 
     def may_show_in(self, play: Play) -> bool:
-        """Whether a play can tell it from the right one: it takes the action that it is about, if any."""
+        """Return True if a play may detect it: a mutant of an action needs a call of the action."""
         match segments(path_of(self.survivor)):
             case ["actions", index, *_]:
                 action_id = self.action_ids[int(index)]
@@ -65,14 +65,10 @@ class _Wrong:
 
 
 def sketches_of_scenario(document: Mapping[str, Any], asked: Asked) -> list[Sketch]:
-    """Tests of a scenario, the simplest first; they expect what the engine says.
-
-    Args:
-        document: the scenario.
-        asked: what is asked for.
+    """Return tests of a scenario, simplest first; they expect the results of the engine.
 
     Raises:
-        SpecError: it is none.
+        SpecError: the document is not a valid scenario.
     """
     program = sim.compile(json.dumps(document).encode())
     wrong = [*_compiled(document, asked)]
@@ -103,7 +99,7 @@ def _compiled(document: Mapping[str, Any], asked: Asked) -> Iterator[_Wrong]:
 
 
 def _shown(document: Mapping[str, Any], target: str) -> str:
-    """What a turn shows that reaches a target: its kind, and the id of what is at its place."""
+    """Return the label of a turn that reaches a target: its kind, and the id at its path."""
     kind, _, path = target.partition(":")
     try:
         return f"{kind} {part_at(document, path)['id']}"
@@ -114,7 +110,7 @@ def _shown(document: Mapping[str, Any], target: str) -> str:
 def _probes(
     document: Mapping[str, Any], plays: Sequence[Play], asked: Asked, left: Mapping[str, int]
 ) -> Iterator[Play]:
-    """Plays that take, wherever one comes to, the actions of which something is not reached yet."""
+    """Yield plays that insert each action with unreached targets at every turn of the known plays."""
     paths = [(path_of(survivor), survivor["mutant"]) for survivor in asked.survivors]
     paths += [(target.partition(":")[2], target) for target in asked.uncovered]
     for index, action in enumerate(document["actions"]):
@@ -131,7 +127,7 @@ def _probes(
 def _sketches(
     program: sim.Program, play: Play, wrong: Sequence[_Wrong], wanted: Mapping[str, str]
 ) -> Iterator[Sketch]:
-    """The tests in a play: one to each turn that shows something for the first time."""
+    """Yield the tests of a play: one up to each turn that shows something new."""
     turns = traced(program, play)
     differing: dict[str, Difference] = {}
     borders: set[int] = set()
@@ -171,10 +167,10 @@ def _sketches(
 
 
 def _written(play: Play, turns: Sequence[Turn], watch: Mapping[int, Sequence[str]], why: str) -> Written:
-    """A test that expects of each turn what has changed, and how the run stands."""
+    """Return a test that expects the changed values and the run status of each turn."""
     steps = []
     for index, (call, turn) in enumerate(zip(play.turns, turns, strict=False)):
-        # What tells it from a wrong version comes first.
+        # The values that detect a mutant come first.
         paths = dict.fromkeys([*watch.get(index, ()), *turn.changed])
         holds: list[dict[str, Any]] = [
             {"===": [{"var": path}, turn.value(path)]} for path in islice(paths, _MOST_EXPECTED)

@@ -1,4 +1,4 @@
-"""Plays of a scenario to try, the simplest first; the document alone decides which."""
+"""Generation of plays for a scenario, simplest first, from the document alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WALK_TURNS = 16
 _MOST_TURNS = 60
 _REPEATS = 12
 _CARELESS = 5
-"""Of so many steps of a walk, one is taken without looking whether it is allowed."""
+"""One in this many steps of a random walk ignores which actions are legal."""
 
 _STREAM = "tests"
 _LONGEST_TEXT = 200
@@ -27,12 +27,12 @@ _LONGEST_TEXT = 200
 
 @dataclass(frozen=True)
 class Call:
-    """An action with its parameters.
+    """Action call with parameters.
 
     Attributes:
         action_id: the action.
         params: its parameters.
-        is_border: whether one of them is at a bound, or beyond it.
+        is_border: True if a parameter is at a bound, or beyond it.
     """
 
     action_id: str
@@ -40,7 +40,7 @@ class Call:
     is_border: bool = False
 
     def __str__(self) -> str:
-        """As a person writes it."""
+        """Return it as readable text."""
         if not self.params:
             return self.action_id
         return f"{self.action_id}({', '.join(f'{name}={value!r}' for name, value in self.params.items())})"
@@ -51,18 +51,18 @@ Turns: TypeAlias = "tuple[Call | None, ...]"
 
 @dataclass(frozen=True)
 class Play:
-    """What is done in each turn.
+    """Sequence of turns.
 
     Attributes:
-        turns: an action, or None to wait.
-        seed: what decides about chance; None for the scenario's own.
+        turns: an action for each turn, or None to wait.
+        seed: the seed; None for the seed of the scenario.
     """
 
     turns: Turns
     seed: int | None = None
 
     def __str__(self) -> str:
-        """As a person writes it."""
+        """Return it as readable text."""
         told = [
             f"{name} x{count}" if (count := len([*same])) > 1 else name
             for name, same in groupby("wait" if call is None else str(call) for call in self.turns)
@@ -71,7 +71,7 @@ class Play:
 
 
 def plays_of(program: sim.Program) -> Iterator[Play]:
-    """Every action at the bounds of its parameters, each again and again, waiting, and walks by seeds."""
+    """Yield plays: actions at the bounds of their parameters, repetitions, waiting, pairs, random walks."""
     actions = program.spec["actions"]
     calls = {action["id"]: calls_of(action) for action in actions}
     usual = [of[0] for of in calls.values()]
@@ -88,7 +88,7 @@ def plays_of(program: sim.Program) -> Iterator[Play]:
 
 
 def calls_of(action: Mapping[str, Any]) -> list[Call]:
-    """An action with usual parameters, then with each of them at its bounds, beyond them, and left out."""
+    """Return calls of an action: usual parameters, then each one at its bounds, beyond them, and missing."""
     usual = {name: _values(param)[0] for name, param in action["params"].items()}
     found = [Call(action["id"], usual)]
     for name, param in action["params"].items():
@@ -101,7 +101,7 @@ def calls_of(action: Mapping[str, Any]) -> list[Call]:
 
 
 def _values(param: Mapping[str, Any]) -> list[Any]:
-    """A usual value, the values at the bounds, and those beyond them that are nearest."""
+    """Return a usual value, the bounds, and the nearest values beyond them."""
     if param.get("enum"):
         return [*param["enum"], "no such value" if param["type"] == "string" else max(param["enum"]) + 1]
     match param["type"]:
@@ -121,7 +121,7 @@ def _values(param: Mapping[str, Any]) -> list[Any]:
 
 
 def _walk(program: sim.Program, calls: Mapping[str, Sequence[Call]], number: int) -> Play:
-    """A play that goes on with what is allowed, under a seed of its own but for every third."""
+    """Return a random walk over mostly legal actions; every third one uses the seed of the scenario."""
     seed = None if number % 3 == 0 else number
     state = program.new_state(seed)
     names = [*calls]
@@ -131,7 +131,7 @@ def _walk(program: sim.Program, calls: Mapping[str, Sequence[Call]], number: int
         legal = program.legal_actions(state)
         open_to = names if drawn % _CARELESS == 0 or not legal else [*legal]
         of = calls[open_to[(drawn // _CARELESS) % len(open_to)]]
-        # A walk at a time waits now and then.
+        # Every fourth walk sometimes waits.
         call = None if number % 4 == 1 and drawn % 3 == 1 else of[(drawn >> 20) % len(of)]
         turns.append(call)
         try:

@@ -1,4 +1,4 @@
-"""Tests of a policy: requests that reach what no test reaches, with what the engine decides about them."""
+"""Tests of a policy: requests that reach something new, with the decisions of the engine."""
 
 from __future__ import annotations
 
@@ -24,14 +24,10 @@ _OF_DECISION = {"allow": "allowed", "deny": "denied", "escalate": "escalated"}
 
 
 def sketches_of_policy(document: Mapping[str, Any], asked: Asked) -> list[Sketch]:
-    """Tests of a policy, the plainest first; they expect what the engine decides.
-
-    Args:
-        document: the policy.
-        asked: what is asked for.
+    """Return tests of a policy, simplest first; they expect the decisions of the engine.
 
     Raises:
-        SpecError: it is none.
+        SpecError: the document is not a valid policy.
     """
     policy = sim.compile_policy(json.dumps(document).encode())
     requests = [*requests_of(document, policy.rules)]
@@ -54,7 +50,7 @@ def sketches_of_policy(document: Mapping[str, Any], asked: Asked) -> list[Sketch
 
 
 def _decisions(variant: Mapping[str, Any], requests: sim.Requests) -> list[sim.Decision]:
-    """What a wrong version decides; nothing when it is no policy."""
+    """Return the decisions of a mutant; empty if it is not a valid policy."""
     try:
         policy = sim.compile_policy(json.dumps(variant).encode())
         return [one.decision for one in policy.decide_many(requests)]
@@ -65,7 +61,7 @@ def _decisions(variant: Mapping[str, Any], requests: sim.Requests) -> list[sim.D
 def _reaching(
     policy: sim.Policy, target: str, requests: Sequence[Request], prepared: sim.Requests
 ) -> Iterator[int]:
-    """The requests that reach a part of a policy."""
+    """Yield the indices of the requests that reach a part of a policy."""
     kind, _, path = target.partition(":")
     deciding = policy.deciding(prepared)
     if kind == "boundary":
@@ -89,7 +85,7 @@ def _reaching(
 
 
 def _rule_at(policy: sim.Policy, path: str) -> tuple[int, Mapping[str, Any] | None]:
-    """The index of the rule that a pointer is to, and the part of its condition, as a condition."""
+    """Return the index of the rule at a JSON Pointer, and the referenced part of its condition."""
     section, index, *place = segments(path)
     if index == "-":
         return -1, None

@@ -1,4 +1,4 @@
-"""Requests to try on a policy: what its rules name, beside it, and written in other ways."""
+"""Generation of requests for a policy: the values of its rules, their neighbours, and disguised variants."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PLAIN = "example"
 
 @dataclass(frozen=True)
 class Request:
-    """A request, and what it is an example of.
+    """Request with its test tags.
 
     Attributes:
         request: the request.
-        borders: JSON Pointers of boundaries, each with the side on which it is.
-        fits: kinds of tests that it is one of, whatever is decided about it.
+        borders: JSON Pointers of boundaries, each with its side.
+        fits: the test categories it belongs to, independent of the decision.
     """
 
     request: ToolRequest
@@ -38,7 +38,7 @@ class Request:
     fits: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        """As a person writes it."""
+        """Return it as readable text."""
         given = json.dumps(dict(self.request.arguments), ensure_ascii=False)
         by = f" by {', '.join(self.request.roles)}" if self.request.roles else ""
         return f"{self.request.server_name}/{self.request.tool_name} {given}{by}"
@@ -46,14 +46,14 @@ class Request:
 
 @dataclass
 class _Argument:
-    """An argument of a tool, and the values to try in it; the first is a plain one."""
+    """Argument of a tool with candidate values; the first is an ordinary one."""
 
     name: str
     values: list[Value] = field(default_factory=list)
 
 
 def requests_of(document: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> Iterator[Request]:
-    """Requests that a policy's tools take, the plainest of each tool first, each once.
+    """Yield valid requests for each tool of a policy, simplest first, without duplicates.
 
     Args:
         document: the policy.
@@ -74,14 +74,14 @@ def _of_tool(
     rules: Sequence[Mapping[str, Any]],
     roles: Sequence[tuple[str, ...]],
 ) -> Iterator[Request]:
-    """The plain request under every role, then one value differs from it, then two do."""
+    """Yield the ordinary request under each role, then requests that differ in one value, then in two."""
     arguments = [*_arguments(tool, document, rules)]
     plain = {one.name: one.values[0] for one in arguments}
     every = tuple(role for held in roles for role in held)
     held_by = [*dict.fromkeys([*roles, every])]
     for number, row in enumerate(_rows(arguments, plain, tool.get("input_schema"))):
         given = {name: value.given for name, value in row.items()}
-        # Who calls matters with any of the first values; under all of them there would be too many.
+        # Roles are combined only with the first values; all combinations would be too many.
         for held in held_by if number < _MOST_UNDER_ROLES else ((),):
             request = ToolRequest(tool["server_name"], tool["tool_name"], given, held)
             yield Request(request, *_tags(row, plain))
@@ -90,7 +90,7 @@ def _of_tool(
 def _rows(
     arguments: Sequence[_Argument], plain: Mapping[str, Value], schema: Mapping[str, Any] | None
 ) -> Iterator[Mapping[str, Value]]:
-    """Values of the arguments that a tool takes."""
+    """Yield argument values that satisfy the schema of the tool."""
 
     def is_taken(row: Mapping[str, Value]) -> bool:
         given = {name: value.given for name, value in row.items()}
@@ -123,7 +123,7 @@ def _tags(row: Mapping[str, Value], plain: Mapping[str, Value]) -> tuple[frozens
 def _arguments(
     tool: Mapping[str, Any], document: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]
 ) -> Iterator[_Argument]:
-    """The arguments that schema, roles or rules name, with what is worth trying in each."""
+    """Yield the arguments from schema, roles and rules, with candidate values for each."""
     properties = (tool.get("input_schema") or {}).get("properties") or {}
     of_roles: dict[str, set[str]] = {}
     for argument in tool.get("argument_roles") or ():
@@ -144,13 +144,13 @@ def _arguments(
         elif not values or not isinstance(values[0].given, str | int | float | bool):
             values.insert(0, Value(_PLAIN))
         if not schema and name in of_roles:
-            # Nothing says that it is not several at once.
+            # Without a schema, the argument may also be a list.
             values += _listed(values[1:_MOST_LISTED])
         yield _Argument(name, [*_merged(values)][:_MOST_VALUES])
 
 
 def _merged(values: Iterable[Value]) -> Iterator[Value]:
-    """Each value once, on all the boundaries on which it is."""
+    """Merge duplicate values and their boundaries."""
     merged: dict[str, Value] = {}
     for value in values:
         key = json.dumps(value.given)
@@ -160,7 +160,7 @@ def _merged(values: Iterable[Value]) -> Iterator[Value]:
 
 
 def _listed(values: Sequence[Value]) -> Iterator[Value]:
-    """Lists of a value, of none, and of two of them that are next to each other."""
+    """Yield lists with one value, with two adjacent values, and the empty list."""
     single = [value for value in values if not isinstance(value.given, list)]
     for value in single or [Value(_PLAIN)]:
         yield Value([value.given], value.borders, value.is_disguised)
@@ -172,7 +172,7 @@ def _listed(values: Sequence[Value]) -> Iterator[Value]:
 def _entries(
     roles: set[str], document: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Where an entry that is about some roles stands, of which kind it is, and the entry."""
+    """Yield the pointer, kind and text of each matcher entry for the roles."""
     lists = document.get("lists") or {}
     for at, rule in _placed(document, rules):
         for number, matcher in enumerate(rule["when"].get("arguments", ())):
@@ -201,7 +201,7 @@ def _placed(
 def _compared(
     document: Mapping[str, Any], rules: Sequence[Mapping[str, Any]], tool: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, Any]]:
-    """Arguments that expressions read: where what each is compared with stands, and what that is."""
+    """Yield each argument in an expression, with the pointer to the compared value, and the value."""
     for at, rule in _placed(document, rules):
         tools = rule["when"].get("tools")
         if "logic" in rule["when"] and (tools is None or tool["tool_name"] in tools):
@@ -228,7 +228,7 @@ def _in_logic(logic: Any, place: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def _argument(part: Any) -> str | None:
-    """The argument that a variable is, or a part of it."""
+    """Return the argument that a variable reads, in full or in part."""
     match part:
         case {"var": str(path)} | {"var": [str(path), *_]} if path.startswith("arguments."):
             return path.split(".")[1]
@@ -236,7 +236,7 @@ def _argument(part: Any) -> str | None:
 
 
 def _roles(rules: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The roles that conditions ask for, in their order."""
+    """Return the caller roles in conditions, in order."""
     found: dict[str, None] = {}
     for rule in rules:
         found |= dict.fromkeys(rule["when"].get("roles", ()))

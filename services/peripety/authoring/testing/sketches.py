@@ -1,4 +1,4 @@
-"""Tests that could be written, and which of them are."""
+"""Candidate tests, and the selection among them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LONGEST_NAME = 48
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A test without its input and its category.
+    """Test without input and category.
 
     Attributes:
-        name: in lower_snake_case.
-        why: which mistake it would catch.
-        expected: what has to come out; None when only the run itself matters.
-        body: how it is run; None for text only.
-        confidence: how sure it is that what is expected is right, 0 to 1.
+        name: its name in lower_snake_case.
+        why: the mistake it would detect.
+        expected: the expected output; None if only the run matters.
+        body: the steps to run; None for a test in words.
+        confidence: confidence in the expectation, 0 to 1.
     """
 
     name: str
@@ -38,15 +38,15 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """A test that could be written.
+    """Candidate test.
 
     Attributes:
-        given: what it gives, for a person; names it among all.
-        fits: the kinds of tests that it is one of.
-        gains: what it would reach that is asked for.
-        write: makes the rest of it.
-        shows: what it would reach besides, of which a first look at a kind should see something.
-        size: how much of it there is; the smaller of two equals is better.
+        given: its input as readable text; unique among all candidates.
+        fits: the test categories it belongs to.
+        gains: the requested targets it would reach.
+        write: builds the rest of the test.
+        shows: what else it would reach; the first round of a category covers each of these.
+        size: its size; a smaller test is preferred.
     """
 
     given: str
@@ -58,14 +58,10 @@ class Sketch:
 
 
 def chosen(sketches: Iterable[Sketch], asked: Asked) -> list[dict[str, Any]]:
-    """The tests to write: those that reach most of what is asked for and no test before them reaches.
+    """Return the tests to write: greedy set cover over the targets that no earlier test reaches.
 
-    A first round is filled up with what shows something else; later ones only with what was asked for. Of a
-    kind that nothing here is known to be of, anything will do.
-
-    Args:
-        sketches: the simplest first.
-        asked: how many, of which kind, and which there are.
+    The first round is filled up with tests that show something new; later rounds only cover requested
+    targets. If no candidate belongs to any known category, all candidates are eligible.
     """
     left = [sketch for sketch in sketches if not asked.has(sketch.given)]
     if asked.category is not None and any(sketch.fits.intersection(asked.categories) for sketch in left):

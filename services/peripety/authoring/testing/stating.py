@@ -1,4 +1,4 @@
-"""Tests in words, from what the sentences of a description state: limits, prohibitions, duties, examples."""
+"""Tests in words, from the sentences of a description: limits, prohibitions, duties, examples."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _SURE, _LIKELY, _UNSURE = 0.8, 0.65, 0.4
 def sketches_of_words(
     task: str, environment: Mapping[str, Any], categories: Sequence[str]
 ) -> Iterator[Sketch]:
-    """Tests in words, the surest first; a sentence that states nothing that could be looked at gives none.
+    """Yield tests in words, by descending confidence; a sentence without a checkable statement yields none.
 
     Args:
         task: the description.
-        environment: perhaps with `prohibited_tools`.
-        categories: the kinds of tests that there are.
+        environment: optionally with `prohibited_tools`.
+        categories: all test categories.
     """
     sentences = [sentence[:_LONGEST] for sentence in sentences_of(task)]
     for number, example in enumerate(examples_in(task)):
@@ -66,8 +66,8 @@ def sketches_of_words(
             confidence = _SURE if example.is_quoted else _UNSURE
             yield _sketch(example.given, example.out or "nothing", why, confidence, *kinds)
     for tool in environment.get("prohibited_tools", ()):
-        why = "It uses what is prohibited."
-        yield _sketch(f"Look for any use of {tool}", "There is none.", why, _SURE, "anti_cheat")
+        why = "A prohibited tool is used."
+        yield _sketch(f"Look for any use of {tool}", "No use of it.", why, _SURE, "anti_cheat")
     for sentence in sentences:
         yield from _of_limits(sentence)
         yield from _of_duties(sentence)
@@ -75,11 +75,11 @@ def sketches_of_words(
     if "integration" in categories:
         for one, other in islice(pairwise(stating), _MOST_PAIRS):
             given = f"One after the other: {_short(one)} Then: {_short(other)}"
-            yield _sketch(given, "Both hold.", "One spoils the other.", _UNSURE, "integration")
+            yield _sketch(given, "Both hold.", "One breaks the other.", _UNSURE, "integration")
 
 
 def _of_limits(sentence: str) -> Iterator[Sketch]:
-    """Both sides of every number that a sentence limits something by."""
+    """Yield tests at and around each numeric limit of a sentence."""
     rest = sentence
     for found in _RANGE.finditer(sentence):
         rest = rest.replace(found[0], " ")
@@ -100,31 +100,31 @@ def _of_limits(sentence: str) -> Iterator[Sketch]:
 
 def _around(sentence: str, operator: str, number: float, limit: str) -> Iterator[Sketch]:
     step = 1 if float(number).is_integer() else 0.1
-    why = "The limit is taken wrongly by one."
+    why = "The limit is off by one."
     for value in (number - step, number, number + step):
         holds = {"<=": value <= number, "<": value < number, ">=": value >= number, ">": value > number}
         verdict = "meets" if holds[operator] else "does not meet"
         told = f"{value:g}"
-        given = f"Exactly {told}, where it says: {_short(sentence)}"
+        given = f"Exactly {told}, given the limit: {_short(sentence)}"
         yield _sketch(given, f"{told} {verdict} the limit ({limit.strip()}).", why, _LIKELY, "boundary")
 
 
 def _of_duties(sentence: str) -> Iterator[Sketch]:
-    """What has to be so, what must not be, and what follows from what."""
+    """Yield tests of required, forbidden and conditional behaviour."""
     case = _WHEN.match(sentence)
     if case:
         given, then = case["case"] or case["case2"], case["then"] or case["then2"]
-        why = "What should follow does not."
+        why = "The consequence is missing."
         yield _sketch(given.strip().rstrip("."), then.strip(), why, _SURE, "correctness", "integration")
     if _NEVER.search(sentence):
-        why = "What is ruled out is done all the same."
+        why = "A prohibition is violated."
         given = f"Try to get around: {sentence}"
-        yield _sketch(given, f"It holds all the same: {sentence}", why, _LIKELY, "correctness", "anti_cheat")
+        yield _sketch(given, f"It still holds: {sentence}", why, _LIKELY, "correctness", "anti_cheat")
     elif not case and _MUST.search(sentence):
-        why = "What is asked for is missing."
+        why = "A required behaviour is missing."
         yield _sketch(f"A usual case of: {sentence}", sentence, why, _LIKELY, "correctness")
     for name in _CODE.findall(sentence):
-        why = "It is missing, or is called something else."
+        why = "It is missing, or has another name."
         yield _sketch(f"Look for {name}", f"It is there: {sentence}", why, _LIKELY, "existence")
 
 

@@ -1,4 +1,4 @@
-"""What the engine makes of a play, turn by turn."""
+"""Engine results of a play, turn by turn."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _MISSING = object()
 
 @dataclass(frozen=True)
 class Turn:
-    """What came of one turn.
+    """Result of one turn.
 
     Attributes:
-        accepted: whether its action was carried out; None where there was none.
-        event: the id of the event that happened; None for none.
+        accepted: whether its action was accepted; None for a turn without an action.
+        event: the id of the random event; None without one.
         status: `ongoing`, `won` or `lost`.
-        ending: the id of what ended the run; None for nothing.
-        changed: variables that changed, in the order in which they did.
-        shows: what it is an example of: kinds with ids, such as `event a`.
-        digest: of the whole state after it.
+        ending: the id of the ending; None without one.
+        changed: the changed variables, in order.
+        shows: labels of its parts, such as `event a`.
+        digest: hash of the state after it.
         tree: the state after it.
     """
 
@@ -44,11 +44,11 @@ class Turn:
 
     @property
     def outcome(self) -> tuple[bool | None, str | None, str, str | None]:
-        """All that can be seen of it but the state."""
+        """Return its visible result without the state."""
         return self.accepted, self.event, self.status, self.ending
 
     def value(self, variable: str) -> Any:
-        """The value of a variable."""
+        """Return the value of a variable."""
         part: Any = {"state": self.tree}
         for key in variable.split("."):
             part = part[int(key) if isinstance(part, list) else key]
@@ -57,11 +57,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two scenarios are seen to differ.
+    """First difference between two scenarios.
 
     Attributes:
-        turn: the index of the first turn after which they do.
-        variables: variables of the one that are other ones there; none where the turn itself is another.
+        turn: the index of the first differing turn.
+        variables: the differing variables; empty if the turn result itself differs.
     """
 
     turn: int
@@ -69,7 +69,7 @@ class Difference:
 
 
 def traced(program: sim.Program, play: Play) -> tuple[Turn, ...]:
-    """Play it as far as it goes: to its end, to that of the run, or to a turn that cannot be played."""
+    """Run a play until its end, the end of the run, or the first turn that fails."""
     turns: list[Turn] = []
     state = program.new_state(play.seed)
     try:
@@ -80,16 +80,16 @@ def traced(program: sim.Program, play: Play) -> tuple[Turn, ...]:
             if stepped.status.kind != "ongoing":
                 break
     except PeripetyError:
-        pass  # the turns before it can be played
+        pass  # The turns before the failure are valid.
     return tuple(turns)
 
 
 def difference(turns: Sequence[Turn], program: sim.Program, play: Play) -> Difference | None:
-    """Where another scenario is seen to play otherwise; None where it is not.
+    """Return the first difference on another scenario; None without one.
 
     Args:
-        turns: the play on the one scenario.
-        program: the other one.
+        turns: the results on the first scenario.
+        program: the other scenario.
         play: the play.
     """
     state = program.new_state(play.seed)
@@ -141,7 +141,7 @@ def _scheduled(cause: str) -> str:
 
 
 def _variable(path: str) -> str:
-    """A path as a condition reads it; empty where its keys have dots in them."""
+    """Return a path as a condition variable; empty if a key contains a dot."""
     keys = [*map(str, sim.parse_path(path))]
     return "" if any("." in key or not key for key in keys) else ".".join(keys)
 

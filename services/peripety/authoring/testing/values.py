@@ -1,4 +1,4 @@
-"""Values to try in an argument: on a boundary, beside it, and written so that one takes them for another."""
+"""Candidate values of an argument: boundary values, their neighbours, and disguised variants."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["Value", "around_entry", "around_number", "of_schema"]
 _ELSEWHERE = "elsewhere.example"
 _SOMEONE = "someone"
 _LONGEST = 60_000
-"""Characters of a text that a request may still hold beside others."""
+"""The maximum length of a text value; a request must have room for others."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A value of an argument.
+    """Candidate value of an argument.
 
     Attributes:
         given: the value.
-        borders: JSON Pointers of boundaries, each with the side on which it is.
-        is_disguised: whether it is written so that it could be taken for another.
+        borders: JSON Pointers of boundaries, each with its side.
+        is_disguised: True if it could be mistaken for another value.
     """
 
     given: Any
@@ -32,7 +32,7 @@ class Value:
 
 
 def of_schema(schema: Any) -> Iterator[Value]:
-    """Values that a schema names, or that lie at its bounds; none where it says nothing."""
+    """Yield the values and bounds of a schema; empty if it has none."""
     if not isinstance(schema, dict):  # true and false are schemas, too
         return
     if "const" in schema:
@@ -57,7 +57,7 @@ def of_schema(schema: Any) -> Iterator[Value]:
 
 
 def around_number(number: Any, place: str) -> Iterator[Value]:
-    """What something is compared with, and its neighbours."""
+    """Yield a compared constant and its neighbours."""
     yield Value(number, frozenset({f"{place}/on"}))
     if isinstance(number, bool):
         yield Value(not number)
@@ -71,7 +71,7 @@ def around_number(number: Any, place: str) -> Iterator[Value]:
 
 
 def around_entry(kind: str, entry: str, place: str) -> Iterator[Value]:
-    """What an entry of a matcher stands for, what lies just beside it, and what only looks like it."""
+    """Yield values that match a matcher entry, adjacent values outside it, and lookalikes."""
     on, inside, outside = (frozenset({f"{place}/{side}"}) for side in ("on", "inside", "outside"))
     match kind:
         case "path":

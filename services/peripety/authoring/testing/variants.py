@@ -1,4 +1,4 @@
-"""Wrong versions of a document, made from what is told of them."""
+"""Mutants of a document, rebuilt from their descriptions."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["mistake", "part_at", "path_of", "variants"]
 
 _CUT = "…"
 _RULE = 2
-"""Segments of the place of a whole rule: its section, and its index."""
+"""The path length of a whole rule: its section, and its index."""
 
 
 def variants(
     document: Mapping[str, Any], survivors: Iterable[Mapping[str, Any]]
 ) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Each of some wrong versions, with what was told of it; not those of which too little was.
+    """Yield each mutant with its description; mutants with an incomplete description are skipped.
 
-    Where a whole rule is another one, it is the next one, and the two have changed places.
+    A replaced rule means a swap with the next rule.
 
     Args:
-        document: what they are versions of.
-        survivors: what is told of each: `mutant`, `before`, `after`, and `path` where its id does not say it.
+        document: the original.
+        survivors: the description of each: `mutant`, `before`, `after`, and `path` unless its id contains it.
     """
     for survivor in survivors:
         try:
@@ -36,20 +36,20 @@ def variants(
 
 
 def path_of(survivor: Mapping[str, Any]) -> str:
-    """A JSON Pointer to what is changed."""
+    """Return the JSON Pointer to the mutated part."""
     path = survivor.get("path")
     return str(survivor["mutant"]).partition(":")[2].rpartition(":")[0] if path is None else str(path)
 
 
 def part_at(document: Any, path: str) -> Any:
-    """The part of a document at a JSON Pointer; raises KeyError, IndexError or ValueError for none."""
+    """Return the part at a JSON Pointer; raises KeyError, IndexError or ValueError if missing."""
     for key in segments(path):
         document = document[int(key) if isinstance(document, list) else key]
     return document
 
 
 def mistake(survivor: Mapping[str, Any]) -> str:
-    """What is wrong in it, in one sentence."""
+    """Return one sentence about the mutation."""
     after = survivor.get("after")
     if after is None:
         return f"Without {path_of(survivor)} it would fail."

@@ -1,4 +1,4 @@
-"""The tests of a round, by what they are for."""
+"""Tests of a round, by subject: scenario, policy, command, or text."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = ["write_tests"]
 
 
 def write_tests(material: Mapping[str, Any], question: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tests that follow from what is known, at most as many as are asked for; none when none is left.
+    """Return the next tests, up to the requested number; empty if none are left.
 
     Args:
-        material: `task`, `categories`, and perhaps `environment` and `subject`.
-        question: what is asked for: `category`, `round`, `at_least`, `at_most`, `existing_tests`, `survivors`
-            and `uncovered`, each of which may be missing.
+        material: `task`, `categories`, and optionally `environment` and `subject`.
+        question: the request, with optional fields: `category`, `round`, `at_least`, `at_most`,
+            `existing_tests`, `survivors` and `uncovered`.
 
     Returns:
-        Tests with `id`, `input`, `expected_output`, `reasoning` and `confidence`; with a `body` where they
-        can be run, and a `category` where none is asked for.
+        Tests with `id`, `input`, `expected_output`, `reasoning` and `confidence`; with a `body` if they can
+        be run, and a `category` if none is requested.
 
     Raises:
-        PeripetyError: the engine does not take the document that is to be tested.
+        PeripetyError: the engine rejects the document under test.
     """
     asked = Asked.of(material, question)
     return chosen(_sketches(material, asked), asked)

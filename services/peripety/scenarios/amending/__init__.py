@@ -1,1 +1,1 @@
-"""Stored scenarios changed by a text: by a model, or by rules where there is none."""
+"""Amendment of stored scenarios from a text: by a model, or by rules without one."""

@@ -1,4 +1,7 @@
-"""From a text to the next version of a stored scenario, which earns again what the present one has earned."""
+"""Amendment service: from a text to the next version of a stored scenario.
+
+The new version must pass the same checks as the present one.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +41,14 @@ __all__ = ["Amender"]
 
 
 class Amender:
-    """Changes stored scenarios.
+    """Amendment of stored scenarios.
 
     Args:
-        gateway: asks models.
-        provider: the provider that answers where an order names none; the offline one changes by rules.
-        registry: keeps the scenarios.
-        programs: the compiled form of those.
-        workers: check and play.
+        gateway: sends requests to models.
+        provider: the default provider of an order; the offline one amends by rules.
+        registry: stores the scenarios.
+        programs: cache of their compiled programs.
+        workers: pool for validation and simulation.
     """
 
     def __init__(
@@ -63,18 +66,17 @@ class Amender:
         self._workers = workers
 
     async def amend(self, order: AmendmentOrder) -> AsyncIterator[AmendEvent | Pending[Amended]]:
-        """Change the latest version of a scenario.
+        """Amend the latest version of a scenario.
 
         Yields:
-            Progress, proposals and findings as they come. The last event is `NotAmended`, or a pending
-            `Amended`: nothing is stored until that is made, and its making raises `ConflictError` when
-            somebody else was faster.
+            Progress, proposals and findings. The last event is `NotAmended`, or a pending `Amended`: the
+            version is stored when that is executed, which raises `ConflictError` after a concurrent change.
 
         Raises:
-            InvalidArgumentError: the order is out of range.
-            NotFoundError: there is no such scenario.
-            ConflictError: its latest version is not the one that was expected.
-            PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
+            InvalidArgumentError: a field of the order is out of range.
+            NotFoundError: the scenario does not exist.
+            ConflictError: its latest version differs from the expected one.
+            PeripetyError: from `ModelGateway.stream`, except for invalid answers.
         """
         check_amendment(order)
         record = await self._registry.get(order.scenario_id)
@@ -96,7 +98,7 @@ class Amender:
             yield await self._amended(change.accepted, order, present, change.spent)
 
     async def _is_for_rules(self, change: Change, model: str | None) -> bool:
-        """Whether rules make a change: without a model always, and of a modest one what they understand."""
+        """Return True if rules make the change: without a model, or if they suffice for a weak one."""
         provider, _ = choose_provider(model, self._provider)
         if provider is ProviderName.GENERIC:
             return await change.is_understood()
@@ -110,10 +112,10 @@ class Amender:
     async def _amended(
         self, judgement: Judgement, order: AmendmentOrder, present: Program, spent: Spent
     ) -> Pending[Amended]:
-        """What is left to do: store the version, which is all that happens in the transaction."""
+        """Return the pending storage of the version, the only step in the transaction."""
         program, certificate, dry_run = judgement.program, judgement.certificate, judgement.dry_run
         if program is None or dry_run is None:
-            raise InternalError("A change was accepted that nobody has played")
+            raise InternalError("A change was accepted without a dry-run")
         risk = await risk_kept(order.instruction, program.document, certificate, self._workers)
         self._programs.keep(program)
         edits = rule_edits(present.spec, judgement.document)
@@ -135,6 +137,6 @@ class Amender:
 
 
 def _earned(certificate: Certificate | None) -> Level:
-    """What a version has passed: its dry-run always, and perhaps a certificate."""
+    """Return the level that a version has passed: the dry-run, or the certificate if it has one."""
     is_certified = certificate is not None and certificate.verdict is CertificateVerdict.CERTIFIED
     return Level.CERTIFICATE if is_certified else Level.DRY_RUN

@@ -1,4 +1,7 @@
-"""Wishes carried out on a specification by rules: durations, chances, amounts, and what is taken away."""
+"""Rule-based amendment: applies edit requests to a specification.
+
+Rules can change durations, chances, amounts and decay, and can remove actions and events.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["bent"]
 
 _LONGEST = 2_000
-"""Characters of a text: what takes more words is none of the few things that rules can do."""
+"""The maximum length of an instruction; a longer text is never a list of simple edits."""
 _MOST_TURNS = 1_000
 _USUAL_HORIZON = 50
 _USUAL_TURN = "1h"
@@ -32,37 +35,39 @@ _NARROWEST = 0.1
 _COUNT = re.compile(r"\d+")
 
 _Bend: TypeAlias = "Callable[[float], None]"
-"""Changes one thing in a document by a factor."""
+"""A function that changes one value of a document by a factor."""
 
 
 def bent(spec: Mapping[str, Any], instruction: str, fail_rate: float) -> dict[str, Any] | Finding:
-    """A specification with the changes that a text asks for, or why they cannot be made.
+    """Return the specification with the edits of an instruction, or a finding if they cannot be made.
 
-    The result is valid where that depends on the change alone; whether it can still be won, and is lost often
-    enough, is for others to say.
+    The edits alone do not make a valid specification invalid. The caller validates that it can still be won
+    and is lost often enough.
 
     Args:
-        spec: a valid specification; stays as it is.
+        spec: a valid specification; not modified.
         instruction: the text.
-        fail_rate: how often the specification is lost, which harder and easier start from.
+        fail_rate: the current fail rate, from which "harder" and "easier" start.
     """
     if len(instruction) > _LONGEST:
         return _not_understood(instruction, f"rules read texts of at most {_LONGEST:,} characters")
     changed = deepcopy(dict(spec))
     heard = wishes(instruction)
     if not heard:
-        return _not_understood(instruction, "it says nothing")
+        return _not_understood(instruction, "the text is empty")
     for wish in heard:
         if isinstance(wish, str):
-            return _not_understood(wish, "it says no change that rules can make")
+            return _not_understood(wish, "not a change that rules can make")
         bends = _of_everything(changed, wish.way, fail_rate) if wish.is_general else _of_named(changed, wish)
         if not bends:
             what = "removed" if wish.way is Way.REMOVED else f"made {wish.way.value}"
-            return _not_understood(wish.said, f"nothing that could be {what} is named in it")
+            return _not_understood(wish.said, f"it names nothing that could be {what}")
         for bend in bends:
             bend(wish.factor)
     if changed == spec:
-        message = "what is asked for is the case already, or as far from it as it can be"
+        message = (
+            "the requested change has no effect: the values are already as requested, or at their limits"
+        )
         return Finding("AMENDMENT_CHANGES_NOTHING", "", message)
     return changed
 
@@ -72,7 +77,7 @@ def _not_understood(clause: str, reason: str) -> Finding:
 
 
 def _of_named(spec: dict[str, Any], wish: Wish) -> list[_Bend]:
-    """What can be changed as a wish asks, of what it names."""
+    """Return the edits of the named parts, for the kind of the request."""
     actions, events = spec["actions"], spec["random_events"]
     match wish.way:
         case Way.LONGER | Way.SHORTER:
@@ -93,7 +98,7 @@ def _of_named(spec: dict[str, Any], wish: Wish) -> list[_Bend]:
 
 
 def _of_everything(spec: dict[str, Any], way: Way, fail_rate: float) -> list[_Bend]:
-    """What a change of the scenario as a whole is about: how long it is, or how hard."""
+    """Return the edit of the scenario as a whole: its length or its difficulty."""
     if way in {Way.LONGER, Way.SHORTER}:
         return [_horizon(spec)]
     if way in {Way.HARDER, Way.EASIER}:
@@ -104,7 +109,7 @@ def _of_everything(spec: dict[str, Any], way: Way, fail_rate: float) -> list[_Be
 def _each(
     rules: Iterable[dict[str, Any]], bend_of: Callable[[dict[str, Any]], _Bend | None]
 ) -> Iterator[tuple[str, _Bend]]:
-    """How each of some rules can be changed, by its id and its name."""
+    """Yield the edit of each rule, under its id and its name."""
     for rule in rules:
         bend = bend_of(rule)
         if bend is not None:
@@ -141,7 +146,7 @@ def _horizon(spec: dict[str, Any]) -> _Bend:
 
 
 def _difficulty(budget: dict[str, Any], fail_rate: float) -> _Bend:
-    """Asks for another rate of losses; the numbers that bring it about are for balancing to find."""
+    """Return an edit of the target fail rate; balancing finds the numbers for it."""
 
     def bend(factor: float) -> None:
         step = _DIFFICULTY_STEP * math.log(factor, USUAL)
@@ -167,7 +172,7 @@ def _chance(rule: dict[str, Any]) -> _Bend:
 
 
 def _timing(rule: dict[str, Any], spec: Mapping[str, Any]) -> _Bend | None:
-    """How long a rule is at work, or what it schedules is waited for."""
+    """Return an edit of a rule's duration, or of the delay of its scheduled effects."""
     delays = [one for one in rule["effects"] if one["op"] == "schedule" and one.get("after") is not None]
     if "weight" not in rule and not delays:
         return None
@@ -186,7 +191,7 @@ def _timing(rule: dict[str, Any], spec: Mapping[str, Any]) -> _Bend | None:
 
 
 def _strength(rule: dict[str, Any]) -> _Bend | None:
-    """How much a rule does."""
+    """Return an edit of the amounts of a rule."""
     moved = list(_moves(rule["effects"]))
 
     def bend(factor: float) -> None:
@@ -212,7 +217,7 @@ def _removal(rules: list[dict[str, Any]], rule: dict[str, Any]) -> _Bend:
 
 
 def _scaled(value: float, factor: float) -> float:
-    """A number so many times as large, as whole as it was where that is still a change."""
+    """Return the product; an integer stays an integer unless rounding would undo the change."""
     exact = value * factor
     if not math.isfinite(exact):
         return value
@@ -227,5 +232,5 @@ def _stretched(duration: str, factor: float) -> str:
 
 
 def _count(turns: int, factor: float) -> int:
-    """So many times as many; at least one."""
+    """Return the number of turns times the factor, at least one."""
     return max(math.ceil(turns * factor) if factor > 1 else math.floor(turns * factor), 1)

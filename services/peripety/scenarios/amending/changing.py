@@ -1,4 +1,4 @@
-"""One change of a scenario: proposed by a model or by rules, and judged like anything that is written."""
+"""Proposed change of a scenario, by a model or by rules, evaluated like a new specification."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
 __all__ = ["Change", "ChangeEvent"]
 
 _IDENTITY = ("id", "seed", "spec_version")
-_NOTHING = Finding("AMENDMENT_CHANGES_NOTHING", "", "what was proposed leaves the scenario as it is")
+_NOTHING = Finding("AMENDMENT_CHANGES_NOTHING", "", "the proposal does not change the scenario")
 
 ChangeEvent: TypeAlias = Progress | Proposed | FoundWrong | NumbersMoved | NotAmended
-"""What happens while a scenario is changed. Where the change is refused, `NotAmended` is the last event."""
+"""Events of a change. After a rejected change, `NotAmended` is the last one."""
 
 
 class Change:
-    """One change under way.
+    """Change of a scenario in progress.
 
     Args:
-        present: the version that is changed.
-        order: how.
-        judge: says what the changed version has to pass, and whether it does.
-        fail_rate: how often the present version is lost.
-        worker: reads the text, where rules make the change.
+        present: the present version.
+        order: the order.
+        judge: evaluates the changed version.
+        fail_rate: the fail rate of the present version.
+        worker: applies rule-based edits.
 
     Attributes:
-        accepted: the judgement of the changed version; None until it has passed.
-        spent: what was used of language models.
+        accepted: the evaluation of the changed version; None until it passes.
+        spent: the model usage.
     """
 
     def __init__(
@@ -64,16 +64,16 @@ class Change:
         self.spent = Spent()
 
     async def by_model(self, gateway: ModelGateway) -> AsyncIterator[ChangeEvent]:
-        """Have a model propose it, and put it right until it passes.
+        """Request a change from a model, and repair it until it passes.
 
-        The system text is that of writing, so that a provider's prompt cache has it already.
+        The system prompt is the same as for generation, so that it is in the provider's prompt cache.
         """
         spec, order = self._present.spec, self._order
         asker = Asker(order.limits, spec["seed"])
         conversation = conversation_about_a_document(gateway, order.model, order.limits)
         manuscript = Manuscript(self._judge, spec, {key: spec[key] for key in _IDENTITY})
         writer = Writer(asker, conversation, manuscript)
-        yield asker.progress(Stage.AUTHORING, "asking for the change")
+        yield asker.progress(Stage.AUTHORING, "requesting the change")
         question = {"scenario": spec, "instruction": order.instruction}
         async with following(writer.events(question)) as events:
             async for event in events:
@@ -86,12 +86,12 @@ class Change:
             yield NotAmended((*writer.findings, *([used_up] if used_up else [])), self.spent)
 
     async def is_understood(self) -> bool:
-        """Whether rules can make it; see `by_rules`."""
+        """Return True if rules can make the change."""
         return not isinstance(await self._bent(), Finding)
 
     async def by_rules(self) -> AsyncIterator[ChangeEvent]:
-        """Make it without a model, as far as it is understood."""
-        yield Progress(Stage.AUTHORING, "looking for what the text names", 0.0)
+        """Make the change without a model, if rules understand it."""
+        yield Progress(Stage.AUTHORING, "matching the text with the scenario", 0.0)
         changed = await self._bent()
         if isinstance(changed, Finding):
             yield NotAmended((changed,), self.spent)
@@ -112,7 +112,7 @@ class Change:
         return await self._worker.run(bent, self._present.spec, instruction, self._fail_rate)
 
     def _told(self, event: WritingEvent) -> ChangeEvent:
-        """What a writer says, with the present version as what proposals are compared to."""
+        """Convert an event of the loop; proposals become differences to the present version."""
         if not isinstance(event, Draft | Rewritten):
             return event
         edits = rule_edits(self._present.spec, json.loads(event.document))

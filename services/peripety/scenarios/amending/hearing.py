@@ -1,4 +1,7 @@
-"""What a text wants changed, as far as a few words of each language tell: which way, how far, of what."""
+"""Instruction parser: edit requests from a text, by a few words of each language.
+
+A request has a kind, a factor and a target.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["UNSPACED", "USUAL", "Way", "Wish", "folded", "wishes"]
 
 USUAL = 1.5
-"""How far a change goes that does not say how far."""
+"""The factor of a change without an explicit degree."""
 _FARTHEST = 1_000.0
-"""What is multiplied by more is no number of a scenario any more."""
+"""The maximum factor of a number."""
 _STEPS = {"slightly": (1.2, 1 / 1.2), "half": (1.5, 0.5), "much": (2.0, 0.5), "twice": (2.0, 0.5)}
-"""How far a change goes that says so in words, for more of something and for less of it."""
+"""The factors of words for a degree, for an increase and for a decrease."""
 _PERCENT = re.compile(r"(\d+(?:[.,]\d+)?)\s*(?:%|per ?cent\w*|pro[cz]ent\w*|por ?cien?to)")
 _LETTER = re.compile(r"[^\W\d_]")
 _SENTENCE_END = re.compile(r"[,;.!?\u3001\uff0c\u3002\uff1b\uff01\n]+(?!\d)")
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-"""Scripts that write no spaces between words: there, a word may begin and end anywhere."""
+"""Scripts without spaces between words; a word may begin and end anywhere."""
 
 
 class Way(Enum):
-    """Which way something is to change."""
+    """Kind of an edit."""
 
     LONGER = "longer"
     SHORTER = "shorter"
@@ -46,20 +49,19 @@ class Way(Enum):
 
     @property
     def grows(self) -> bool:
-        """Whether it becomes more of something."""
+        """Return True for an increase."""
         return self in {Way.LONGER, Way.LIKELIER, Way.FASTER, Way.HARDER, Way.MORE}
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One change that a text asks for.
+    """Edit request from one clause.
 
     Attributes:
-        way: which way.
-        factor: what a number is to be multiplied by.
-        about: what is left of the clause without the words that were understood: it names the thing.
-        said: the clause.
-        is_general: whether that is nothing, so that the scenario as a whole is meant.
+        way: the kind of the edit.
+        factor: the factor of the number.
+        about: the clause without the recognized words; it names the target.
+        is_general: True if nothing remains, so that the target is the scenario as a whole.
     """
 
     way: Way
@@ -70,16 +72,16 @@ class Wish:
 
 
 def wishes(text: str) -> list[Wish | str]:
-    """The changes that a text asks for, clause by clause; a clause that is not understood is given as it is.
+    """Parse a text into edit requests, clause by clause; a clause without a request is returned as text.
 
-    The language is the one in which most is understood.
+    The language with the most recognized clauses is used.
     """
     heard = [list(_heard(text, language)) for language in _words()["longer"]]
     return min(heard, key=lambda found: (not found, sum(isinstance(one, str) for one in found)))
 
 
 def folded(text: str) -> str:
-    """A text without what is written in more than one way."""
+    """Normalize a text: compatibility forms, case and apostrophes."""
     return unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
 
 
@@ -87,12 +89,12 @@ def _heard(text: str, language: str) -> Iterator[Wish | str]:
     for sentence in _SENTENCE_END.split(folded(text)):
         unheard, before = "", None
         for clause in _phrases("and", language).sub("\n", sentence).split("\n"):
-            # What says nothing of a change may be the first of several things that the next words are about.
+            # A clause without a kind may be the first of several targets of the next clause.
             unheard = f"{unheard} {clause}".strip()
             wish = _wish(unheard, language)
             if wish is not None:
                 if wish.is_general and before is not None:
-                    # The thing was named already: longer and harder.
+                    # "longer and harder": the target is in the earlier clause.
                     wish = replace(wish, about=before.about, is_general=before.is_general)
                 yield wish
                 unheard, before = "", wish
@@ -108,7 +110,7 @@ def _wish(clause: str, language: str) -> Wish | None:
         left, found = _phrases(way.value, language).subn(" ", left)
         ways += [way] * bool(found)
     if not ways:
-        # To double something is to make it more, whatever language says it in one word.
+        # "to double" is an increase, even in languages with one word for it.
         means = {"twice": Way.MORE, "half": Way.LESS}
         ways = [way for word, way in means.items() if _phrases(word, language).search(left)]
     if len(ways) != 1:
@@ -116,17 +118,17 @@ def _wish(clause: str, language: str) -> Wish | None:
     (way,) = ways
     factor, left = _factor(left, way, language)
     if _phrases("half_as", language).search(clause):
-        factor = 0.5  # half as long is shorter, whatever as long says
+        factor = 0.5  # "half as long" is shorter, although it contains "long"
     if not 0 < factor <= _FARTHEST or any(map(str.isdigit, left)):
-        return None  # beyond all measure, or with a number of which nobody knows what it counts
+        return None  # out of range, or a number with an unknown unit
     named = _phrases("filler", language).sub(" ", left)
-    # Where words are not kept apart, what looks like filler may be inside a name.
+    # In scripts without spaces, a filler word may be part of a name.
     about = left if UNSPACED.search(left) else named
     return Wish(way, factor, about, clause, is_general=not _LETTER.search(named))
 
 
 def _factor(text: str, way: Way, language: str) -> tuple[float, str]:
-    """How far a change goes, and the text without the words that say so."""
+    """Return the factor of a change, and the text without the words for it."""
     percent = _PERCENT.search(text)
     if percent is not None:
         share = float(percent[1].replace(",", ".")) / 100
@@ -141,7 +143,7 @@ def _factor(text: str, way: Way, language: str) -> tuple[float, str]:
 
 @cache
 def _phrases(kind: str, language: str) -> re.Pattern[str]:
-    """What finds the phrases of a kind, longest first."""
+    """Return a pattern for the phrases of a kind, longest first."""
     longest_first = sorted(_words()[kind][language], key=len, reverse=True)
     return re.compile("|".join(map(_pattern, longest_first)))
 

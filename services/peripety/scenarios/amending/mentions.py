@@ -1,4 +1,4 @@
-"""Which of many named things a text is about."""
+"""Name matching: the named things that a text mentions."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ _STEM = 4
 _LONGEST_ENDING = 3
 _LEAST_LETTERS = 2
 _NOTHING = (0, 0, 0.0)
-# So much of a text without spaces may be neither a name nor understood, for each letter of the names in it.
+# In a text without spaces, the maximum of unrecognized letters for each recognized one.
 _LOOSE_LETTERS = 2
 
 T = TypeVar("T", bound="Hashable")
 
 
 def mentioned(text: str, *groups: Iterable[tuple[str, T]]) -> list[T]:
-    """The things that a text names: as many of their words as possible, and as few others of theirs.
+    """Return the things that a text mentions, by best match of their words.
 
     Args:
-        text: folded, and without words that name nothing.
-        groups: things by their names; one thing may have several. Of two things that the text has as many
-            words of, that of the earlier group is meant.
+        text: normalized text without filler words.
+        groups: things by name; one thing may have several names. For equal matches, the earlier group wins.
 
     Returns:
-        Every thing that some words of the text name better than they do any other; none when most of the text
-        names nothing, for then it is about something else.
+        Every thing that matches some words better than any other; empty if most words match nothing, because
+        then the text is about something else.
     """
     named = [
         _Named(_WORD.findall(folded(name)), thing, place)
@@ -63,14 +62,14 @@ class _Named(Generic[T]):
 
 
 class _Text:
-    """What is left of a text."""
+    """Unmatched rest of a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self.words = _WORD.findall(text)
 
     def matched(self, name: Iterable[str]) -> set[str]:
-        """The words of a name, as they stand here."""
+        """Return the words of a name, as they occur in the text."""
         found = set()
         for sought in name:
             if UNSPACED.search(sought):
@@ -80,12 +79,12 @@ class _Text:
         return found
 
     def without(self, words: Iterable[str]) -> _Text:
-        """The text without some of its words."""
+        """Return the text without some words."""
         gone = [re.escape(word) if UNSPACED.search(word) else rf"\b{re.escape(word)}\b" for word in words]
         return _Text(re.sub("|".join(gone), " ", self._text))
 
     def is_small_beside(self, whole: str) -> bool:
-        """Whether this is little enough of a text to be nothing that matters."""
+        """Return True if the rest is a negligible part of the whole text."""
         if UNSPACED.search(whole):
             letters, rest = (len("".join(_WORD.findall(text))) for text in (whole, self._text))
             return rest <= _LOOSE_LETTERS * (letters - rest)
@@ -97,13 +96,13 @@ def _rank(words: set[str], named: _Named[T]) -> tuple[int, int, float]:
 
 
 def _shared(word: str, text: str) -> set[str]:
-    """What a text has of a word that runs into its neighbours, if that is most of it."""
+    """Return the part of a word that occurs in a text without spaces, if it is most of the word."""
     match = SequenceMatcher(None, word, text, autojunk=False).find_longest_match()
     is_most = match.size >= max(_LEAST_LETTERS, len(word) / 2)
     return {word[match.a : match.a + match.size]} if is_most else set()
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Whether two words are the same but for their endings."""
+    """Return True if two words differ only in their endings."""
     stem = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
     return one == other or (stem >= _STEM and max(len(one), len(other)) - stem <= _LONGEST_ENDING)

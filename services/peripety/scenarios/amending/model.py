@@ -1,4 +1,4 @@
-"""Changes of stored scenarios: what is ordered, and what happens until it is done or refused."""
+"""Amendments of stored scenarios: the order and its events."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ __all__ = ["AmendEvent", "Amended", "AmendmentOrder", "NotAmended", "Proposed"]
 
 @dataclass(frozen=True, slots=True)
 class AmendmentOrder:
-    """What to change, and in what.
+    """Order of an amendment.
 
     Attributes:
-        scenario_id: the scenario, in its latest version.
+        scenario_id: the scenario; its latest version is amended.
         instruction: the change, in any language.
-        expected: hash of the version that the change was thought up for; None for whatever is the latest.
+        expected: hash of the version that the change is based on; None for the latest.
         model: as in `GenerateRequest.model`.
-        level: what the result must pass, a dry-run at least; None for what the present version has passed.
+        level: the level that the result must pass, at least a dry-run; None for the level of the present
+            version.
         limits: caps on the model work.
     """
 
@@ -38,12 +39,12 @@ class AmendmentOrder:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A change that somebody proposes; it may still be wrong.
+    """Proposed change; not yet validated.
 
     Attributes:
-        edits: what would differ from the present version.
-        attempt: which answer of the model it is, from 1.
-        spent: what the answer used.
+        edits: the differences to the present version.
+        attempt: the number of the model's answer, from 1.
+        spent: the usage of the answer.
     """
 
     edits: tuple[RuleEdit, ...]
@@ -53,7 +54,7 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Amended:
-    """The change is stored as the latest version; the last event, once it is made."""
+    """The change is stored as the latest version; the last event."""
 
     record: ScenarioRecord
     edits: tuple[RuleEdit, ...]
@@ -62,7 +63,7 @@ class Amended:
 
 @dataclass(frozen=True, slots=True)
 class NotAmended:
-    """The change could not be made, and the scenario is as it was; the last event."""
+    """The change was rejected and the scenario is unchanged; the last event."""
 
     findings: tuple[Finding, ...]
     spent: Spent

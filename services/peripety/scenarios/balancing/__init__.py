@@ -1,1 +1,1 @@
-"""Which numbers of a specification to move, and how far: for the gate's repair, and to any band asked for."""
+"""Balancing: moves the numbers of a specification into its budget, or into any requested band."""

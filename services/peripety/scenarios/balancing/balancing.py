@@ -1,8 +1,8 @@
-"""Balancing: the fewest and smallest moves of numbers after which a persona loses as often as one wants.
+"""Balancing: the fewest and smallest moves of numbers that bring a fail rate into a requested band.
 
-The caller asked for it, so more may be moved than in a repair, and more than once: what `choosing` allows, as
-long as no number moves by more than half. What the search finds is confirmed on runs that it has not seen;
-where that fails, the search goes on with what it learnt from them.
+The caller requests it explicitly, so it may move more numbers than a repair, and more than once. All tunable
+numbers are candidates, and no number moves by more than half. A result is confirmed on fresh runs. If that
+fails, the search continues with the difference as a correction.
 """
 
 from __future__ import annotations
@@ -33,13 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Balancer", "check_target"]
 
-# Candidates are compared over so many runs; over more where the target is narrow, over fewer where the
-# planner plays, who takes a hundred times as long.
+# Runs per candidate: more for a narrow target, fewer for the planner, which is about a hundred times slower.
 _SEARCH_RUNS = 2_048
 _FINE_SEARCH_RUNS = 8_192
 _SLOW_SEARCH_RUNS = 512
 _NARROW = 0.06
-# How far inside the target the search aims: by a margin, by a share of it, and never closer than it can tell.
+# The search aims inside the target: by a margin, by a share of its width, and not closer than it can measure.
 _MARGIN = 0.02
 _SHARES = (0.6, 0.3, 0.1)
 _CLOSEST = 0.005
@@ -47,10 +46,10 @@ _TOLD = 3
 
 
 def check_target(target: Target) -> None:
-    """Refuse a target that is none.
+    """Raise an error for an invalid target.
 
     Raises:
-        InvalidArgumentError: it is.
+        InvalidArgumentError: the target is empty or out of range.
     """
     require(0 <= target.least <= 1, ".target.min_fail_rate", "must be from 0 to 1")
     require(0 <= target.most <= 1, ".target.max_fail_rate", "must be from 0 to 1")
@@ -58,24 +57,25 @@ def check_target(target: Target) -> None:
 
 
 class Balancer:
-    """Balances scenarios.
+    """Balancing of scenarios.
 
     Args:
-        workers: check and play.
+        workers: pool for validation and simulation.
     """
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
 
     async def balance(self, order: BalanceOrder) -> AsyncIterator[BalanceEvent]:
-        """Move the numbers of a specification until a persona loses as often as wanted.
+        """Move the numbers of a specification until the fail rate of a persona is in the target.
 
         Yields:
             Progress, and `Balanced` or `NotBalanced` as the last event.
 
         Raises:
-            InvalidArgumentError: the document is empty or too large, or an option or the target out of range.
-            ResourceExhaustedError: the runs take longer than there is time.
+            InvalidArgumentError: the document is empty or too large, or an option or the target is out of
+                range.
+            ResourceExhaustedError: the runs exceed the time limit.
         """
         check_document(order.document)
         check_options(order.options)
@@ -93,7 +93,7 @@ class Balancer:
 
 
 class _Attempts:
-    """One scenario on its way to a target."""
+    """Balancing of one scenario."""
 
     def __init__(self, program: Program, order: BalanceOrder, workers: Workers) -> None:
         self._target = order.target
@@ -106,8 +106,8 @@ class _Attempts:
         self._trials = Trials(program, knobs, min(runs, self._runs), order.options, workers)
 
     async def events(self) -> AsyncIterator[BalanceEvent]:
-        """Play the scenario as it stands, search and confirm, and search again where that fails."""
-        yield Progress(Stage.DRY_RUNNING, "playing the scenario as it stands", 0.1)
+        """Simulate the scenario, search, confirm, and search again if the confirmation fails."""
+        yield Progress(Stage.DRY_RUNNING, "simulating the present scenario", 0.1)
         before = await self._trials.play(self._trials.start, 0, self._runs)
         if before.report.errors:
             yield _failed(before)
@@ -133,25 +133,25 @@ class _Attempts:
             if self._target.met(after.rate):
                 yield Balanced(after.program.document, after.edits, before.report, after.report)
                 return
-            # Either side may have been lucky, the one with fewer runs more so.
+            # Either sample may be an outlier; the one with fewer runs is weighted as the less certain one.
             luck = (after.rate - found.rate) * self._runs / (self._runs + found.report.runs)
         yield self._unconfirmed(after)
 
     def _within(self, closest: Trial | None) -> Trial | None:
-        """The closest candidate, when it is inside the target though not as far as it should be."""
+        """Return the closest candidate if it is inside the target, although outside the search goal."""
         return closest if closest is not None and self._target.met(closest.rate) else None
 
     async def _aim(self, luck: float, attempt: int) -> Aim:
-        """What the search is to come out at: inside the target, and further inside after each failure.
+        """Return the goal of the search: inside the target, and further inside after each failure.
 
         Args:
-            luck: by how much fresh runs were lost more often than those of the search.
-            attempt: how often that failed before.
+            luck: the fail rate of the fresh runs minus that of the search.
+            attempt: the number of failed confirmations.
         """
         half = self._target.width / 2
         middle = self._target.middle - luck
         reach = max(half - _MARGIN * (attempt + 1), half * _SHARES[attempt], _CLOSEST)
-        # Beyond 0 and 1 there is nothing to keep away from.
+        # A target that ends at 0 or 1 needs no margin at that end.
         least = middle - reach if self._target.least > 0 else 0.0
         most = middle + reach if self._target.most < 1 else 1.0
         start = await self._trials.at(self._trials.start)
@@ -159,42 +159,42 @@ class _Attempts:
 
     def _refusal(self, steering: Steering, before: Trial) -> NotBalanced:
         closest = steering.closest or before
-        wanted = f"{self._target} is asked for"
+        wanted = f"the target is {self._target}"
         if steering.jump is not None:
             jump = steering.jump
             move = self._trials.told(jump.index, jump.below.setting, jump.above.setting)
             message = (
                 f"the rate jumps from {jump.below.rate:.1%} to {jump.above.rate:.1%} with one number, and"
-                f" {wanted}: {move}; let smaller steps decide"
+                f" {wanted}: {move}; use smaller steps"
             )
         elif not closest.edits:
             message = (
-                f"none of the {len(self._trials.knobs)} numbers that may be moved changes the rate of"
-                f" {closest.rate:.1%} enough to tell, and {wanted}; change the rules"
+                f"none of the {len(self._trials.knobs)} movable numbers has a measurable effect on the rate"
+                f" of {closest.rate:.1%}, and {wanted}; change the rules"
             )
         else:
             message = (
                 f"no number moves by more than {LARGEST_MOVE:.0%} of itself, which brings the rate to"
-                f" {closest.rate:.1%} only, and {wanted}; furthest went {_some(closest)}; change the rules"
+                f" {closest.rate:.1%} only, and {wanted}; largest moves: {_some(closest)}; change the rules"
             )
         return NotBalanced((Finding("BALANCE_OUT_OF_REACH", "", message),), closest.report)
 
     def _unconfirmed(self, after: Trial) -> NotBalanced:
         message = (
-            f"numbers were moved, and each time {after.report.runs} fresh runs said otherwise, the last time"
-            f" {after.rate:.1%}; {self._target} is asked for, so ask for a wider target or allow more runs"
+            f"the moves were not confirmed on {after.report.runs} fresh runs: the last rate was"
+            f" {after.rate:.1%}, and the target is {self._target}; use a wider target or allow more runs"
         )
         return NotBalanced((Finding("BALANCE_NOT_CONFIRMED", "", message),), after.report)
 
 
 def _failed(trial: Trial) -> NotBalanced:
-    """Rules that cannot be carried out, be it as they stand or since numbers moved that they rely on."""
+    """Return the failure for rules that raise errors, before or after the moves."""
     findings = tuple(rule_finding(error, trial.report) for error in trial.report.errors)
     return NotBalanced(findings, trial.report)
 
 
 def _some(trial: Trial) -> str:
-    """The largest of a candidate's moves."""
+    """Describe the largest moves of a candidate."""
     largest = sorted(trial.edits, key=lambda edit: -abs(edit.after / edit.before - 1))
     more = f" and {len(largest) - _TOLD} more" if len(largest) > _TOLD else ""
     return "; ".join(edit.summary for edit in largest[:_TOLD]) + more

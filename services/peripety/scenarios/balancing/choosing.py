@@ -1,8 +1,8 @@
-"""Which numbers of a specification may be turned.
+"""Selection of tunable numbers.
 
-A repair turns the weights and the effects of random events, and decay, as far as they do not help the player:
-an event that only helps stays as it is. Balancing may also turn what helps, the effects of actions, and what
-there is at the start. Which way a quantity hurts is read from the comparisons in loss and win conditions.
+A repair moves the weights and effects of random events, and decay, unless they help the player. Balancing
+also moves helpful events, the effects of actions, and initial values. The harmful direction of a quantity
+follows from the comparisons in loss and win conditions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["balanceable", "repairable"]
 
 
 def repairable(spec: Spec) -> list[Knob]:
-    """What a repair turns, the events in document order, then decay; what cannot be told is harm."""
+    """Return the numbers for a repair: events, then decay; an unknown direction counts as harmful."""
     hurts = _hurts(spec)
     found = [
         knob
@@ -33,10 +33,10 @@ def repairable(spec: Spec) -> list[Knob]:
 
 
 def balanceable(spec: Spec) -> list[Knob]:
-    """What balancing turns: events, decay, actions, initial numbers.
+    """Return the numbers for balancing: events, decay, actions, initial values.
 
-    A quantity that some rule compares for being equal to another is left alone, with all that changes it:
-    between its steps such a rule would never hold.
+    Quantities in an equality are excluded, with everything that changes them: with other steps, the equality
+    might never hold.
     """
     hurts = _hurts(spec)
     stepped = matched(spec)
@@ -56,7 +56,7 @@ def balanceable(spec: Spec) -> list[Knob]:
 
 
 def _hurts(spec: Spec) -> dict[str, int]:
-    """For each path that endings compare: whether its rising or its falling hurts, 0 when both do."""
+    """Return the harmful direction of each compared path; 0 if both directions are harmful."""
     endings = [(ending, RISING) for ending in spec["loss_conditions"]]
     endings += [(ending, FALLING) for ending in spec.get("win_conditions", [])]
     return directions(chain.from_iterable(readings(ending["when"], sign) for ending, sign in endings))
@@ -85,7 +85,7 @@ def _initial(spec: Spec, hurts: dict[str, int]) -> Iterator[tuple[str, Knob]]:
 
 
 def _amounts(effects: list[dict[str, Any]], place: Segments) -> Iterator[tuple[Segments, dict[str, Any]]]:
-    """The effects that change a number by a number, those scheduled for later included."""
+    """Yield the effects that change a number by a constant, including scheduled ones."""
     for index, effect in enumerate(effects):
         if effect["op"] == "schedule":
             yield from _amounts(effect["effects"], (*place, index, "effects"))
@@ -100,13 +100,13 @@ def _amount(place: Segments, effect: dict[str, Any], hurts: dict[str, int]) -> K
 
 
 def _leaning(event: dict[str, Any], place: Segments, hurts: dict[str, int]) -> int:
-    """1 for an event that only hurts, -1 for one that only helps, else 0."""
+    """Return 1 for an event that only harms, -1 for one that only helps, else 0."""
     harms = {_harm(effect, hurts) for _, effect in _amounts(event["effects"], place)} - {0}
     return harms.pop() if len(harms) == 1 else 0
 
 
 def _harm(effect: dict[str, Any], hurts: dict[str, int]) -> int:
-    """1 for an effect that hurts, -1 for one that helps, 0 where nothing tells."""
+    """Return 1 for a harmful effect, -1 for a helpful one, 0 if unknown."""
     value = effect["value"]
     change = value - 1 if effect["op"] == "mul" else -value if effect["op"] == "dec" else value
     return hurts.get(_path(effect), 0) * (RISING if change > 0 else FALLING)

@@ -1,7 +1,7 @@
-"""The numbers of a specification that say how hard it is, and how to turn them.
+"""Tunable numbers of a specification.
 
-No number moves by more than half, weights stay within their bounds, and what comes of a move is tidy: few
-digits. Which numbers are turned is for `choosing` to say.
+No number moves by more than half, weights stay within their bounds, and a moved number has few digits. The
+selection of numbers depends on the purpose.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 __all__ = ["DIGITS", "LARGEST_MOVE", "Kind", "Knob", "Segments", "Spec", "turned", "with_values"]
 
 LARGEST_MOVE = 0.5
-"""No number moves by more than this share of itself."""
+"""The maximum move of a number, as a share of it."""
 
 WEIGHT_BOUNDS = (0.05, 0.30)
 
 DIGITS = 4
-"""Most digits of a number that was moved."""
+"""The maximum number of significant digits of a moved number."""
 
 Segments: TypeAlias = "tuple[str | int, ...]"
 Spec: TypeAlias = "dict[str, Any]"
 
 
 class Kind(Enum):
-    """What a number is: how likely an event, by how much something changes, by which factor."""
+    """Meaning of a number: weight of an event, amount of a change, or factor."""
 
     WEIGHT = "weight"
     AMOUNT = "amount"
@@ -43,13 +43,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One number.
+    """Tunable number.
 
     Attributes:
-        segments: where it stands in the specification.
-        value: what it is; not 0.
-        kind: what it says.
-        harder: which way it goes to make the scenario harder, as far as conditions tell: 1 is up, -1 is down.
+        segments: its path in the specification.
+        value: its value; not 0.
+        kind: its meaning.
+        harder: the direction that makes the scenario harder, from its conditions: 1 for up, -1 for down, 0 if
+            unknown.
     """
 
     segments: Segments
@@ -58,22 +59,22 @@ class Knob:
     harder: int = 0
 
     def turned(self, factor: float) -> float:
-        """The number under a factor: tidy, and never moved further than is allowed."""
+        """Return the number times a factor, with few digits and within bounds."""
         return tidy(self._scaled(factor), toward=self.value)
 
     def near(self, value: float) -> float:
-        """A tidy number near another one, no further away from what it is."""
+        """Return a number with few digits near a value, rounded towards the original."""
         return tidy(value, toward=self.value)
 
     def rounded(self, value: float, digits: int) -> float:
-        """The nearest number of so many digits; the same one where that is out of bounds."""
+        """Return the value rounded to a number of digits; unchanged if the result is out of bounds."""
         low, high = self.bounds
         nearest = float(f"{value:.{digits}g}")
         return nearest if low <= nearest <= high else value
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """How low and how high the number may become."""
+        """Return the minimum and maximum of the number."""
         low, high = sorted((self._scaled(1 - LARGEST_MOVE), self._scaled(1 + LARGEST_MOVE)))
         return low, high
 
@@ -88,12 +89,12 @@ class Knob:
 
 
 def turned(spec: Spec, turnable: Iterable[Knob], factor: float) -> tuple[Spec, tuple[NumberEdit, ...]]:
-    """A copy of a specification with its knobs turned by one factor, and the numbers that changed."""
+    """Return a copy of a specification with all given numbers times a factor, and the changes."""
     return with_values(spec, {knob: knob.turned(factor) for knob in turnable})
 
 
 def with_values(spec: Spec, values: Mapping[Knob, float]) -> tuple[Spec, tuple[NumberEdit, ...]]:
-    """A copy of a specification with other numbers, and those that changed."""
+    """Return a copy of a specification with other numbers, and the changes."""
     copy = deepcopy(spec)
     edits = []
     for knob, value in values.items():
@@ -109,14 +110,14 @@ def with_values(spec: Spec, values: Mapping[Knob, float]) -> tuple[Spec, tuple[N
 
 
 _TOO_SMALL = 1e-290
-"""So small that the powers of ten beside it are no doubles."""
+"""Numbers below this are not rounded, because the power of ten beside them is not representable."""
 
 
 def tidy(value: float, *, toward: float, digits: int = DIGITS) -> float:
-    """Few digits, rounded toward another number so that no bound between the two is passed."""
+    """Round to few digits, towards another number, so that no bound between the two is crossed."""
     if abs(value) < _TOO_SMALL:
         return value
     scale = 10.0 ** (digits - 1 - math.floor(math.log10(abs(value))))
-    # Rounding to a billionth first takes back what binary fractions added.
+    # Rounding to a billionth first removes the error of binary fractions.
     scaled = round(value * scale, 9)
     return (math.floor(scaled) if value > toward else math.ceil(scaled)) / scale

@@ -1,4 +1,4 @@
-"""What balancing is asked for, and what comes of it."""
+"""Balancing orders and their results."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 __all__ = ["CONFIRMING_RUNS", "BalanceEvent", "BalanceOrder", "Balanced", "NotBalanced", "Target"]
 
 CONFIRMING_RUNS = 10_000
-"""Runs that say whether a balance holds, unless the caller asks for another number."""
+"""The default number of runs that confirm a balance."""
 
 
-# What 10,000 runs tell apart: half of their widest 95 % interval.
+# The resolution of 10,000 runs: half of their widest 95 % interval.
 _RESOLUTION = 0.01
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """How often a persona should lose: between two shares of its runs, 0 … 1, both included."""
+    """Target band of a fail rate: two shares of runs, 0 … 1, both inclusive."""
 
     least: float
     most: float
 
     def met(self, rate: float) -> bool:
-        """Whether a measured rate is within it, or so close to its middle that no number of runs tells."""
+        """Return True if a measured rate is in the band, or indistinguishable from its middle."""
         return abs(rate - self.middle) <= max(self.width / 2, _RESOLUTION) + _ROUNDING
 
     def __str__(self) -> str:
@@ -39,23 +39,23 @@ class Target:
 
     @property
     def middle(self) -> float:
-        """The share in the middle."""
+        """Return the middle of the band."""
         return (self.least + self.most) / 2
 
     @property
     def width(self) -> float:
-        """How far the ends are apart."""
+        """Return the width of the band."""
         return self.most - self.least
 
 
 @dataclass(frozen=True, slots=True)
 class BalanceOrder:
-    """What to balance.
+    """Order of a balance.
 
     Attributes:
         document: the specification, any bytes.
-        target: where to.
-        options: who plays, and how; `max_runs` are played before and after.
+        target: the target band.
+        options: simulation options; `max_runs` are simulated before and after.
     """
 
     document: bytes
@@ -65,13 +65,13 @@ class BalanceOrder:
 
 @dataclass(frozen=True, slots=True)
 class Balanced:
-    """The specification is where it should be; the last event.
+    """The fail rate is in the target; the last event.
 
     Attributes:
         document: the canonical specification.
-        edits: the numbers that were moved; none when it was there already.
-        before: the runs of the specification as it was.
-        after: the runs of what it became, none of which the search has seen.
+        edits: the moved numbers; empty if the rate was in the target already.
+        before: the runs of the original specification.
+        after: the confirming runs of the result; the search used other runs.
     """
 
     document: bytes
@@ -82,11 +82,11 @@ class Balanced:
 
 @dataclass(frozen=True, slots=True)
 class NotBalanced:
-    """The target cannot be reached, or the specification has errors; the last event.
+    """The target is out of reach, or the specification has errors; the last event.
 
     Attributes:
-        findings: why.
-        closest: the closest that was reached, when it came to that.
+        findings: the reasons.
+        closest: the runs of the closest candidate; None without any.
     """
 
     findings: tuple[Finding, ...]

@@ -1,7 +1,7 @@
-"""One repair of numbers: the smallest common factor that brings a scenario back into its budget.
+"""Repair of a budget miss: the smallest common factor that brings the fail rate into its budget.
 
-The search compares candidates on the same runs, so that they differ by their numbers and not by luck. Whether
-the result holds is for the gate to say, on runs that the search has not seen.
+Candidates are compared on common random numbers, so that they differ only by their numbers. The gate then
+confirms the result on fresh runs.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__ = ["Repair", "repair"]
 
 _SEARCH_RUNS = 256
 _STEPS = 32
-# Wide enough for the noise of the search and the indifference of the gate together.
+# Wider than the noise of the search plus the indifference zone of the gate.
 _MARGIN = 2 * INDIFFERENCE
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What moving numbers came to.
+    """Result of a repair.
 
     Attributes:
-        program: the repaired scenario; None when even the largest moves do not reach the budget.
-        edits: the numbers that were moved.
+        program: the repaired scenario; None if even the largest moves miss the budget.
+        edits: the moved numbers.
         fail_rate: the rate in the search, of the repaired scenario or of the largest moves.
     """
 
@@ -45,16 +45,16 @@ class Repair:
 
 
 async def repair(program: Program, miss: Miss, options: DryRunOptions, workers: Workers) -> Repair:
-    """Turn the numbers of a scenario that misses its budget.
+    """Repair the numbers of a scenario that misses its budget.
 
     Args:
         program: the scenario.
-        miss: what is wrong with it.
-        options: how to simulate.
-        workers: do the work.
+        miss: the kind of the miss.
+        options: simulation options.
+        workers: worker pool.
 
     Raises:
-        ResourceExhaustedError: the runs take longer than there is time.
+        ResourceExhaustedError: the runs exceed the time limit.
     """
     trials = Trials(program, repairable(program.spec), _SEARCH_RUNS, options, workers)
     is_harder = miss is Miss.TOO_EASY
@@ -76,7 +76,7 @@ async def repair(program: Program, miss: Miss, options: DryRunOptions, workers: 
 
 
 def _target(program: Program, *, harder: bool) -> float:
-    """The rate to reach: a margin inside the band, or its middle where it is narrow."""
+    """Return the target rate: a margin inside the band, or the middle of a narrow band."""
     budget = program.spec["negativity_budget"]
     least: float = budget["min_fail_rate"]
     most: float = budget.get("max_fail_rate", 1.0)

@@ -1,7 +1,7 @@
-"""The search that repairs and balances share: candidates on the same runs, and where they tip over.
+"""Candidates of repair and balancing, simulated on common random numbers, with a bisection over them.
 
-Candidates are compared on the same runs, so that they differ by their numbers and not by luck. Whether what
-is found holds is for runs to say that no search has seen.
+Candidates share their runs, so that they differ only by their numbers. A result must be confirmed on fresh
+runs.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 __all__ = ["FRESH_RUN", "Setting", "Trial", "Trials", "tipping"]
 
 FRESH_RUN = 2**32
-"""Number of the first run that no search and no gate before it has played."""
+"""The number of the first fresh run: unused by any search and gate."""
 
 Setting: TypeAlias = "tuple[float, ...]"
-"""A value for each knob."""
+"""A value for each tunable number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A scenario with some of its numbers moved, and how it played.
+    """Candidate: a scenario with moved numbers, and its runs.
 
     Attributes:
-        setting: the values of all knobs.
+        setting: the values of all tunable numbers.
         program: the scenario.
-        edits: the numbers that were moved.
+        edits: the moved numbers.
         report: the runs.
     """
 
@@ -50,19 +50,19 @@ class Trial:
 
     @property
     def rate(self) -> float:
-        """How often the persona lost."""
+        """Return the fail rate."""
         return self.report.fail_rate
 
 
 class Trials:
-    """Candidates of one scenario, each tried once.
+    """Candidates of one scenario, each simulated once.
 
     Args:
         program: the scenario.
-        knobs: the numbers that may be moved.
-        runs: how many are played of each candidate.
-        options: how to simulate.
-        workers: do the work.
+        knobs: the tunable numbers.
+        runs: the number of runs per candidate.
+        options: simulation options.
+        workers: worker pool.
     """
 
     def __init__(
@@ -78,21 +78,21 @@ class Trials:
 
     @property
     def start(self) -> Setting:
-        """All knobs as they stand."""
+        """Return the current values of all tunable numbers."""
         return tuple(knob.value for knob in self.knobs)
 
     async def at(self, setting: Setting) -> Trial:
-        """The candidate of a setting.
+        """Return the candidate of a setting.
 
         Raises:
-            ResourceExhaustedError: the runs take longer than there is time.
+            ResourceExhaustedError: the runs exceed the time limit.
         """
         if setting not in self._tried:
             self._tried[setting] = await self.play(setting, 0, self._runs)
         return self._tried[setting]
 
     async def play(self, setting: Setting, first_run: int, runs: int) -> Trial:
-        """The same on other runs."""
+        """Return the candidate of a setting, on other runs."""
         if time.monotonic() > self._until:
             raise too_slow()
         program, edits = await self._workers.run(self._made, setting)
@@ -100,7 +100,7 @@ class Trials:
         return Trial(setting, program, edits, report)
 
     def told(self, index: int, before: Setting, after: Setting) -> str:
-        """What one knob does between two settings, in a sentence."""
+        """Describe the move of one number between two settings."""
         return sentence(self._spec, self.knobs[index].segments, before[index], after[index])
 
     def _made(self, setting: Setting) -> tuple[Program, tuple[NumberEdit, ...]]:
@@ -111,12 +111,12 @@ class Trials:
 async def tipping(
     at: Callable[[int], Awaitable[Trial]], steps: int, reached: Callable[[Trial], bool]
 ) -> tuple[int, Trial]:
-    """The first of the steps 1 … `steps` that reaches what is wanted, by bisection; the last one does.
+    """Return the first of the steps 1 … `steps` that satisfies a predicate, by bisection; the last one must.
 
     Args:
-        at: the candidate of a step.
-        steps: how many there are.
-        reached: whether a candidate has what is wanted.
+        at: returns the candidate of a step.
+        steps: the number of steps.
+        reached: the predicate.
     """
     low, high = 0, steps
     best = await at(high)

@@ -1,9 +1,9 @@
-"""From a scenario to one that is lost as often as wanted, by the fewest and smallest moves that do it.
+"""Balance search: the fewest and smallest moves that bring a fail rate into a goal.
 
-Each number is tried at its bounds first. Where one alone reaches the aim, the one that has to move least is
-taken; otherwise as many of the strongest as it takes, all by the same share of their way. A rate may jump,
-since many a number counts in steps: then the numbers are moved one after another, which shows the one that
-jumps, and the others are moved around it.
+Each number is first tried at its bounds. If one number alone reaches the goal, the smallest such move is
+used. Otherwise as many of the strongest numbers as necessary are moved, each by the same share of its way.
+Many numbers count in steps, so a rate may jump over the goal. Then the numbers are moved one after another to
+find the one that jumps, and the others are moved around it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Aim", "Jump", "Steering"]
 
 _STEPS = 256
-# Four runs of those that are played; what does less is not known to do anything.
+# Four runs of a candidate; a smaller effect is indistinguishable from none.
 _NOTICEABLE = 0.002
 _MOST_SINGLES = 3
 _MOST_JUMPS = 6
@@ -31,12 +31,12 @@ _MOST_ROUNDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """The rates to come out at.
+    """Goal of a search: a band of fail rates.
 
     Attributes:
-        least: the least of them.
-        most: the greatest.
-        is_harder: whether they lie above the rate of the scenario as it stands.
+        least: the lower bound.
+        most: the upper bound.
+        is_harder: True if the goal is above the present rate.
     """
 
     least: float
@@ -44,25 +44,25 @@ class Aim:
     is_harder: bool
 
     def toward(self, rate: float) -> float:
-        """How far a rate is on the way; only differences mean anything."""
+        """Return the signed position of a rate on the way to the goal; only differences are meaningful."""
         return rate if self.is_harder else -rate
 
     def reached(self, trial: Trial) -> bool:
-        """Whether a candidate came as far as it should, or further."""
+        """Return True if a candidate is in the goal, or beyond it."""
         return trial.rate >= self.least if self.is_harder else trial.rate <= self.most
 
     def passed(self, trial: Trial) -> bool:
-        """Whether a candidate came further than it should."""
+        """Return True if a candidate is beyond the goal."""
         return self.reached(trial) and not self.hit(trial)
 
     def hit(self, trial: Trial) -> bool:
-        """Whether a candidate came as far as it should, and no further."""
+        """Return True if a candidate is in the goal."""
         return self.least <= trial.rate <= self.most
 
 
 @dataclass(frozen=True, slots=True)
 class _Lead:
-    """A knob worth turning: its number, the bound to turn it to, and how far that alone leads."""
+    """Promising direction: the index of a tunable number, the bound to move it to, and the effect of that."""
 
     index: int
     bound: float
@@ -71,7 +71,7 @@ class _Lead:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Two candidates on either side of an aim that differ in one knob alone, and the number of that knob."""
+    """Discontinuity: two candidates on either side of the goal that differ in one number, and its index."""
 
     below: Trial
     above: Trial
@@ -79,15 +79,15 @@ class Jump:
 
 
 class Steering:
-    """One search.
+    """Search for one goal.
 
     Args:
-        trials: play candidates.
-        aim: where to.
+        trials: the candidates.
+        aim: the goal.
 
     Attributes:
-        closest: the candidate that came closest to the aim, as soon as there is one.
-        jump: between what the rate jumped over the aim last; None while it did not.
+        closest: the candidate closest to the goal; None before the first one.
+        jump: the last discontinuity across the goal; None without one.
     """
 
     def __init__(self, trials: Trials, aim: Aim) -> None:
@@ -97,10 +97,10 @@ class Steering:
         self.jump: Jump | None = None
 
     async def search(self) -> Trial | None:
-        """A candidate that hits the aim, or None where `closest` has to do.
+        """Return a candidate in the goal; None if only `closest` was found.
 
         Raises:
-            ResourceExhaustedError: the runs take longer than there is time.
+            ResourceExhaustedError: the runs exceed the time limit.
         """
         start = await self._at(self._trials.start)
         if self._aim.hit(start):
@@ -111,7 +111,7 @@ class Steering:
             found = await self._by_one(base, leads) or await self._by_many(base, leads)
             if found is not None or self.jump is not None or self.closest is base:
                 return found
-            # Numbers may stand in each other's way. The next round begins at the best of this one.
+            # Moves can cancel each other out. The next round starts from the best candidate of this one.
             base = self.closest or base
         return None
 
@@ -122,14 +122,14 @@ class Steering:
         return trial
 
     async def _with(self, base: Trial, index: int, value: float) -> Trial:
-        """A candidate with one number more moved."""
+        """Return the candidate with one more number moved."""
         return await self._at(_with(base.setting, index, value))
 
     def _distance(self, trial: Trial) -> float:
         return max(self._aim.least - trial.rate, trial.rate - self._aim.most, 0.0)
 
     async def tidied(self, trial: Trial) -> Trial:
-        """A candidate with as few digits as still hit the aim, for one that hits it."""
+        """Return a candidate in the goal with as few digits as possible."""
         for digits in range(1, DIGITS):
             setting = tuple(
                 value if value == knob.value else knob.rounded(value, digits)
@@ -141,7 +141,7 @@ class Steering:
         return trial
 
     async def _leads(self, base: Trial) -> list[_Lead]:
-        """The knobs, those that lead furthest first; then those that conditions say lead anywhere at all."""
+        """Return the promising directions, strongest first; then those that only the conditions suggest."""
         leads = []
         for index, knob in enumerate(self._trials.knobs):
             found = []
@@ -156,14 +156,15 @@ class Steering:
             if best.effect >= _NOTICEABLE:
                 leads.append(best)
             elif worst.effect <= -_NOTICEABLE:
-                # It does nothing alone, since something else loses the runs as well, but its opposite does.
+                # It has no effect alone, because another condition ends the same runs, but its opposite has
+                # one.
                 leads.append(_Lead(index, self._opposite(worst).bound, 0.0))
             elif way:
                 leads.append(_Lead(index, knob.bounds[way > 0], 0.0))
         return sorted(leads, key=lambda lead: -lead.effect)
 
     async def _by_one(self, base: Trial, leads: Sequence[_Lead]) -> Trial | None:
-        """Move one number more: of those that can do it, the one that moves least."""
+        """Move one number: the smallest single move that reaches the goal."""
         reaching = [
             lead for lead in leads if self._aim.reached(await self._with(base, lead.index, lead.bound))
         ]
@@ -172,12 +173,12 @@ class Steering:
         return min((trial for trial in tried if trial), key=_moved, default=None)
 
     def _share(self, lead: _Lead) -> float:
-        """About by which share of itself a knob would have to move, were its effect in proportion."""
+        """Estimate the necessary move of a number as a share of it, assuming a proportional effect."""
         knob = self._trials.knobs[lead.index]
         return abs(lead.bound / knob.value - 1) / max(lead.effect, _NOTICEABLE)
 
     async def _by_many(self, base: Trial, leads: Sequence[_Lead]) -> Trial | None:
-        """Move a few together, then what is left around what jumps."""
+        """Move a few numbers together, then work around each discontinuity."""
         few = await self._fewest(base.setting, leads, self._aim.reached)
         trial = await self._between(base.setting, _moved_to(base.setting, few)) if few else None
         for _ in range(_MOST_JUMPS):
@@ -189,7 +190,7 @@ class Steering:
     async def _fewest(
         self, base: Setting, leads: Sequence[_Lead], suits: Callable[[Trial], bool]
     ) -> Sequence[_Lead] | None:
-        """As few knobs at their bounds as make of a setting one that suits; None when not even all do."""
+        """Return the fewest numbers that satisfy a predicate at their bounds; None if not even all do."""
 
         async def first(count: int) -> Trial:
             return await self._at(_moved_to(base, leads[:count]))
@@ -205,7 +206,7 @@ class Steering:
         return kept
 
     async def _around(self, jump: Jump, leads: Sequence[_Lead]) -> Trial | None:
-        """Leave what jumps where it is, on either side, and move the others."""
+        """Fix the discontinuous number on either side, and move the others."""
         below, above = jump.below.setting, jump.above.setting
         few = await self._fewest(below, leads, self._aim.reached)
         if few is not None:
@@ -222,10 +223,10 @@ class Steering:
         return _Lead(lead.index, low if lead.bound == high else high, lead.effect)
 
     async def _between(self, low: Setting, high: Setting) -> Trial | None:
-        """Between a setting that does not reach the aim and one that does: the first that does, if it hits.
+        """Search between a setting below the goal and one in or beyond it; None without a candidate in it.
 
-        When it overshoots, what lies between it and the one before it is moved one by one; when that does not
-        help, `jump` says where the rate jumps.
+        If the first candidate that reaches the goal is beyond it, the numbers of that step are moved one by
+        one. If that fails, `jump` records the discontinuity.
         """
 
         async def part(step: int) -> Trial:
@@ -254,7 +255,7 @@ class Steering:
 
 
 def _moved(trial: Trial) -> float:
-    """By which share of themselves numbers were moved, all together."""
+    """Return the sum of all moves, as shares of the numbers."""
     return sum(abs(edit.after / edit.before - 1) for edit in trial.edits)
 
 
@@ -268,6 +269,6 @@ def _moved_to(setting: Setting, leads: Sequence[_Lead]) -> Setting:
 
 
 def _taken(below: Setting, above: Setting, places: Sequence[int]) -> Setting:
-    """The lower setting, with the values of the upper one in some places."""
+    """Return the lower setting, with some values of the upper one."""
     chosen = set(places)
     return tuple(above[index] if index in chosen else value for index, value in enumerate(below))

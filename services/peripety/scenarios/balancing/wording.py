@@ -1,4 +1,4 @@
-"""A number that was moved, in a sentence: which rule it belongs to, and by how much it changed."""
+"""Description of a moved number: its rule, and the change."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _RULES = {"random_events": "event", "actions": "action"}
 
 
 def sentence(spec: dict[str, Any], segments: Sequence[str | int], before: float, after: float) -> str:
-    """What changed, such as `event 'a': weight 0.2 → 0.25 (+25 %)`.
+    """Describe a change, such as `event 'a': weight 0.2 → 0.25 (+25 %)`.
 
     Args:
-        spec: the specification, before or after.
-        segments: where the number stands in it.
+        spec: the specification, before or after the change.
+        segments: the path of the number.
         before: the number before; not 0.
         after: the number after.
     """

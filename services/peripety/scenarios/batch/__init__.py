@@ -1,4 +1,4 @@
-"""Many specifications at once: one pipeline for the command line, the service and partitions of data."""
+"""Batch validation: one pipeline for the command line, the service and partitions of data sets."""
 
 from peripety.scenarios.batch.memory import Ledger
 from peripety.scenarios.batch.model import MAX_FINDINGS, BatchOptions, Document, Verdict

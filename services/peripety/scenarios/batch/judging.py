@@ -1,4 +1,4 @@
-"""From documents to verdicts, on several threads: each document once, however often it comes."""
+"""Batch validator: documents to verdicts on several threads, with each distinct document evaluated once."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ T = TypeVar("T")
 
 
 class Judging(Generic[T]):
-    """Judges documents in any order; what goes wrong with one is no matter of the others.
+    """Validator of documents in any order; an error in one does not affect the others.
 
     Args:
-        options: how to check each.
-        threads: do the work.
-        memory: knows verdicts that were reached before, and keeps those that are reached.
-        deliver: is given the verdicts, some at a time, by whichever thread reached them.
+        options: validation options.
+        threads: thread pool.
+        memory: verdict cache; looked up first, and filled with new verdicts.
+        deliver: callback for verdicts in batches; called on any thread.
     """
 
     def __init__(
@@ -59,18 +59,18 @@ class Judging(Generic[T]):
         self._is_cancelled = False
 
     def submit(self, documents: Sequence[Document[T]]) -> None:
-        """Have documents judged, each under the name by which its verdict will be delivered, once.
+        """Submit documents; the verdict of each is delivered once under its name.
 
-        They are checked together, so that the first verdict waits for all of them: a few dozen are enough.
+        They are validated together, so the first verdict waits for all of them. A few dozen are enough.
         """
         self._threads.do(lambda: self._check(documents))
 
     def cancel(self) -> None:
-        """Begin nothing more. Verdicts on what is under way may still be delivered."""
+        """Start no more work. Verdicts of running work may still be delivered."""
         self._is_cancelled = True
 
     def _check(self, documents: Sequence[Document[T]]) -> None:
-        """Check documents as far as that goes without dice, and play the rest."""
+        """Validate documents statically, and simulate those that pass."""
         if self._is_cancelled:
             return
         try:
@@ -89,7 +89,7 @@ class Judging(Generic[T]):
     def _static(
         self, documents: Sequence[Document[T]]
     ) -> tuple[list[tuple[T, Verdict]], list[tuple[list[T], Checked]]]:
-        """The verdicts that are reached without dice, and what is to be played."""
+        """Return the verdicts of static validation, and the documents to simulate."""
         names: defaultdict[bytes, list[T]] = defaultdict(list)
         contents: dict[bytes, bytes] = {}
         told = []
@@ -122,7 +122,7 @@ class Judging(Generic[T]):
         return verdict_on(found.spec_hash, findings)
 
     def _claimed(self, playable: Iterable[tuple[list[T], Checked]]) -> dict[bytes, Checked]:
-        """Those that nobody plays already, by what names their content."""
+        """Return the documents without a running simulation, by content hash; the others join one."""
         claimed = {}
         with self._lock:
             for names, checked in playable:
@@ -135,7 +135,7 @@ class Judging(Generic[T]):
         return claimed
 
     def _begin(self, claimed: dict[bytes, Checked]) -> None:
-        """Put in line what has to be played. What was claimed and is known was finished before the claim."""
+        """Queue simulations. A cached verdict at this point was finished before the claim."""
         try:
             known = self._memory.find(list(claimed))
         except Exception as error:  # noqa: BLE001 - they are waited for all the same
@@ -147,7 +147,7 @@ class Judging(Generic[T]):
                 self._games.append((key, Stepped(played(checked, self._options, worker))))
 
     def _play(self) -> None:
-        """Play for a turn what is in line; a game that takes longer goes to its end."""
+        """Run queued simulations for one time slice; unfinished ones return to the end of the queue."""
         if len(self._games) > 1 and self._threads.is_idle:
             self._threads.do(self._play)
         turn = Turn()
@@ -171,7 +171,7 @@ class Judging(Generic[T]):
             self._threads.do(self._play)
 
     def _play_on(self, game: Stepped[Verdict], turn: Turn) -> Verdict | None:
-        """The verdict, unless the turn ends before it is reached."""
+        """Continue a simulation; return its verdict, or None if the time slice ends first."""
         try:
             while not game.step():
                 if turn.is_over or self._is_cancelled:
@@ -181,7 +181,7 @@ class Judging(Generic[T]):
         return game.result
 
     def _finish(self, ended: list[tuple[bytes, Verdict]]) -> None:
-        """Keep verdicts before anybody hears of them, so that what was heard is never judged again."""
+        """Store verdicts before delivery, so that a delivered verdict is never computed again."""
         try:
             self._memory.keep([(key, verdict) for key, verdict in ended if verdict.error is None])
         except Exception as error:  # noqa: BLE001 - they are waited for all the same
@@ -191,7 +191,7 @@ class Judging(Generic[T]):
         self._tell(ended)
 
     def _tell(self, verdicts: Iterable[tuple[bytes, Verdict]]) -> None:
-        """Deliver verdicts to all who wait for them."""
+        """Deliver verdicts to all documents with the same content."""
         with self._lock:
             told = [(name, verdict) for key, verdict in verdicts for name in self._waiting.pop(key)]
         if told:
@@ -199,7 +199,7 @@ class Judging(Generic[T]):
 
 
 def _checked(contents: Sequence[bytes]) -> Sequence[Checked | Verdict]:
-    """What is known of each document, or why that cannot be known."""
+    """Validate documents together; after an error one by one, to isolate it."""
     try:
         return sim.check_all(contents, threads=1)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is of one document alone
@@ -209,7 +209,7 @@ def _checked(contents: Sequence[bytes]) -> Sequence[Checked | Verdict]:
 
 
 def _failed(error: BaseException) -> Verdict:
-    """The verdict in place of one that was not reached."""
+    """Return the verdict of a document whose validation failed with an error."""
     if isinstance(error, PeripetyError):
         return Verdict(error=error)
     _log.error("unexpected error in a batch", extra=logs.outline(error))

@@ -1,4 +1,4 @@
-"""Verdicts that were reached before: the last ones in memory, or all of them in a file."""
+"""Verdict caches: the most recent verdicts in memory, or all of them in a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Ledger", "Memory", "Recent", "memory_for"]
 
 _KEPT = 4_096
-_MAGIC = 0x50455249  # "PERI", which tells a file of ours from another one
+_MAGIC = 0x50455249  # "PERI", identifies a file of this program
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS verdicts (asked BLOB, name BLOB, record BLOB, PRIMARY KEY (asked, name))
@@ -31,35 +31,35 @@ _KEEP = "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)"
 
 
 class Memory(Protocol):
-    """Where verdicts are looked up by the names of documents. Every thread may use it."""
+    """Verdict cache by content hash. All methods are thread-safe."""
 
     def find(self, names: Sequence[bytes]) -> dict[bytes, Verdict]:
-        """The verdicts that are known, by name."""
+        """Return the cached verdicts, by content hash."""
         ...
 
     def keep(self, verdicts: Iterable[tuple[bytes, Verdict]]) -> None:
-        """Remember verdicts that were reached."""
+        """Store verdicts."""
         ...
 
     def close(self) -> None:
-        """Forget what nobody asked to keep."""
+        """Discard temporary content."""
         ...
 
 
 def memory_for(options: BatchOptions) -> Memory:
-    """What is remembered within one batch: without dice checking again costs less than a look into a file."""
+    """Return the cache of one batch; without simulation, validating again is cheaper than a file lookup."""
     return Recent() if options.level <= Level.STATIC else Ledger(options)
 
 
 class Recent:
-    """The last verdicts with findings; the others are reached sooner than they are found."""
+    """Cache of recent verdicts with findings; others are faster to compute than to look up."""
 
     def __init__(self) -> None:
         self._verdicts: OrderedDict[bytes, Verdict] = OrderedDict()
         self._lock = threading.Lock()
 
     def find(self, names: Sequence[bytes]) -> dict[bytes, Verdict]:
-        """The verdicts that are known, by name."""
+        """Return the cached verdicts, by content hash."""
         with self._lock:
             known = {name: self._verdicts[name] for name in names if name in self._verdicts}
             for name in known:
@@ -67,26 +67,26 @@ class Recent:
             return known
 
     def keep(self, verdicts: Iterable[tuple[bytes, Verdict]]) -> None:
-        """Remember those that have findings."""
+        """Store verdicts that have findings."""
         with self._lock:
             self._verdicts.update((name, verdict) for name, verdict in verdicts if verdict.findings)
             while len(self._verdicts) > _KEPT:
                 self._verdicts.popitem(last=False)
 
     def close(self) -> None:
-        """Forget all."""
+        """Discard all verdicts."""
         self._verdicts.clear()
 
 
 class Ledger:
-    """All verdicts, in a SQLite file. What was kept is there for the next process, however this one ends.
+    """Persistent cache of all verdicts in a SQLite file; committed verdicts survive a crash of the process.
 
     Args:
-        options: how documents are checked; verdicts of other options are not seen.
+        options: validation options; verdicts of other options are ignored.
         path: the file; a temporary one by default.
 
     Raises:
-        InvalidArgumentError: `RESUME_UNUSABLE`, the file is something else or cannot be written.
+        InvalidArgumentError: `RESUME_UNUSABLE`, the file is of another program or not writable.
     """
 
     def __init__(self, options: BatchOptions, path: Path | None = None) -> None:
@@ -98,7 +98,7 @@ class Ledger:
             raise _unusable(path, str(error)) from None
 
     def find(self, names: Sequence[bytes]) -> dict[bytes, Verdict]:
-        """The verdicts that are known, by name."""
+        """Return the cached verdicts, by content hash."""
         marks = ",".join("?" * len(names))
         with self._lock:
             rows = self._database.execute(
@@ -108,24 +108,24 @@ class Ledger:
         return {name: from_record(record) for name, record in rows}
 
     def keep(self, verdicts: Iterable[tuple[bytes, Verdict]]) -> None:
-        """Write verdicts down."""
+        """Store verdicts."""
         rows = [(self._asked, name, record_of(verdict)) for name, verdict in verdicts]
         with self._lock, self._database:
             self._database.executemany(_KEEP, rows)
 
     def close(self) -> None:
-        """Close the file; a temporary one is gone."""
+        """Close the file; a temporary one is removed."""
         with self._lock, suppress(sqlite3.Error):
             self._database.close()
 
 
 def _opened(path: Path | None) -> sqlite3.Connection:
-    # Any thread may use it, one at a time. An empty name is a file of SQLite's own, which it removes.
+    # Threads share the connection under a lock. An empty name is a temporary file that SQLite removes.
     database = sqlite3.connect("" if path is None else path, check_same_thread=False)
     try:
         _require_ours(database)
         database.execute(f"PRAGMA application_id = {_MAGIC}")
-        # A process that is killed loses nothing that was committed; a machine that fails, the last moment.
+        # A killed process loses no committed data; a power failure loses the last moments.
         database.execute(f"PRAGMA journal_mode = {'OFF' if path is None else 'WAL'}")
         database.execute(f"PRAGMA synchronous = {'OFF' if path is None else 'NORMAL'}")
         database.execute(_SCHEMA)
@@ -145,6 +145,6 @@ def _require_ours(database: sqlite3.Connection) -> None:
 
 def _unusable(path: Path | None, reason: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"{path} cannot keep verdicts: {reason}; name a new file, or one that an earlier batch has made",
+        f"{path} cannot store verdicts: {reason}; use a new file, or one of an earlier batch",
         code="RESUME_UNUSABLE",
     )

@@ -1,4 +1,4 @@
-"""What a batch is asked, and what it says of each document."""
+"""Batch options and the verdict of a document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["MAX_FINDINGS", "BatchOptions", "Document", "Verdict", "verdict_on"]
 T = TypeVar("T")
 
 MAX_FINDINGS = 50
-"""Most findings that are told of one document."""
+"""The maximum number of reported findings per document."""
 
 _DRY_RUN_SECONDS = 10.0
 _CERTIFICATE_SECONDS = 120.0
@@ -28,14 +28,14 @@ _CERTIFICATE_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """How to check each document.
+    """Validation options of each document.
 
     Attributes:
-        level: how much is checked.
-        dry_run: how to simulate, from `Level.DRY_RUN` on.
-        certificate: what to measure, at `Level.CERTIFICATE`.
-        seconds: most time that one document may take of a thread; by default 10 s, and 120 s for a
-            certificate. It decides whether there is a verdict, never which.
+        level: the validation level.
+        dry_run: simulation options, from `Level.DRY_RUN` on.
+        certificate: certificate options, at `Level.CERTIFICATE`.
+        seconds: the maximum thread time per document; by default 10 s, and 120 s for a certificate. It
+            decides whether there is a verdict, never which one.
     """
 
     level: Level = Level.STATIC
@@ -45,22 +45,22 @@ class BatchOptions:
 
     @property
     def allowance(self) -> float:
-        """Seconds that one document may take."""
+        """Return the time limit of one document, in seconds."""
         usual = _CERTIFICATE_SECONDS if self.level is Level.CERTIFICATE else _DRY_RUN_SECONDS
         return usual if self.seconds is None else self.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of checking a document.
+    """Result of validating a document.
 
     Attributes:
         findings: errors first, then warnings; at most `MAX_FINDINGS`.
-        total: how many findings there are.
-        spec_hash: names the content; empty when the document is not acceptable JSON.
-        dry_run: the runs, when it came to them, without their detail.
-        certificate: the document of the certificate, when it came to one.
-        error: why there is no verdict, when the fault is not the document's.
+        total: the number of all findings.
+        spec_hash: hash of the content; empty if the document is not acceptable JSON.
+        dry_run: the runs without details; None if it was not simulated.
+        certificate: the certificate document; None without one.
+        error: the reason for a missing verdict, if it is not an error of the document.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -72,12 +72,12 @@ class Verdict:
 
     @property
     def accepted(self) -> bool:
-        """Whether the document passed everything that was asked for."""
+        """Return True if the document passes the requested level."""
         return self.error is None and not errors_among(self.findings)
 
 
 Document: TypeAlias = "tuple[T, bytes | Verdict]"
-"""Whatever names a document to the caller, and its bytes, or the verdict on what could not be read."""
+"""A name chosen by the caller, and the bytes, or the verdict of an unreadable document."""
 
 
 def verdict_on(
@@ -86,7 +86,7 @@ def verdict_on(
     dry_run: DryRunReport | None = None,
     certificate: bytes | None = None,
 ) -> Verdict:
-    """The verdict that findings come to."""
+    """Return the verdict for the findings of a document."""
     told = tuple(sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)[:MAX_FINDINGS])
     counts = replace(dry_run, detail=None) if dry_run and dry_run.detail else dry_run
     return Verdict(told, len(findings), spec_hash, counts, certificate)

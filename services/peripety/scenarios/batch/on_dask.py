@@ -1,6 +1,6 @@
-"""Parts on Dask: `python -m peripety.scenarios.batch.on_dask IN OUT --scheduler HOST:PORT`.
+"""Batch validation on Dask: `python -m peripety.scenarios.batch.on_dask IN OUT --scheduler HOST:PORT`.
 
-Each worker needs the package, and sees the files under the same names.
+Each worker needs the package, and access to the files under the same names.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = ["validated"]
 
 
 def validated(client: Client, parts: Sequence[Part], output: Output) -> Iterator[Tally]:
-    """Have the parts done that are not done yet, and yield what came of each.
+    """Validate the unfinished parts on a cluster, and yield the totals of each.
 
-    A part whose worker dies is done by another one.
+    A part whose worker dies is assigned to another one.
 
     Raises:
         FailedPreconditionError: `OUTPUT_TAKEN`.
-        KilledWorker: several workers died over the same part.
+        KilledWorker: several workers died on the same part.
     """
     numbers = output.begin(parts)
     futures = client.map(output.write, numbers, [parts[number] for number in numbers], pure=False)
@@ -53,28 +53,28 @@ def _main() -> int:
         sys.stderr.write(f"error: {error}\n")
         return 2
     documents, accepted = (sum(getattr(tally, name) for tally in tallies) for name in Tally.__slots__)
-    known = f"; {len(parts) - len(tallies)} parts were there already" if len(tallies) < len(parts) else ""
+    known = f"; {len(parts) - len(tallies)} parts were complete already" if len(tallies) < len(parts) else ""
     sys.stderr.write(f"{accepted} of {documents} accepted in {len(tallies)} parts{known}\n")
     return int(accepted < documents)
 
 
 def _client(scheduler: str | None) -> Client:
-    """A cluster, or without an address one on this machine, with a process for each core."""
+    """Connect to a cluster; without an address, start a local one with a process per core."""
     return Client(scheduler) if scheduler else Client(threads_per_worker=1, dashboard_address=None)
 
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m peripety.scenarios.batch.on_dask",
-        description="Check specifications on a Dask cluster, each part of them in a file of its own.",
-        epilog="Exit code 0: all that were checked now are accepted, 1: not all, 2: the job failed.",
+        description="Validate specifications on a Dask cluster, with an output file for each part.",
+        epilog="Exit code 0: all documents of this run are accepted, 1: some are not, 2: the job failed.",
     )
     parser.add_argument(
         "sources", metavar="IN", nargs="+", type=Path, help="JSON Lines or Parquet, or a folder"
     )
     parser.add_argument("out", metavar="OUT", type=Path, help="a folder that every worker can write to")
     parser.add_argument(
-        "--scheduler", metavar="HOST:PORT", help="the cluster's; by default one on this machine"
+        "--scheduler", metavar="HOST:PORT", help="address of the scheduler; default: a local cluster"
     )
     parser.add_argument("--level", choices=["schema", "static", "dry-run", "certificate"], default="static")
     parser.add_argument("--format", dest="form", choices=FORMS, default="parquet", help="of the results")

@@ -1,4 +1,4 @@
-"""Partitions on Ray Data: `validated(ray.data.read_parquet("in"), options).write_parquet("out")`."""
+"""Batch validation on Ray Data: `validated(ray.data.read_parquet("in"), options).write_parquet("out")`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["validated"]
 
 
 def validated(dataset: Dataset, options: BatchOptions | None = None) -> Dataset:
-    """What `validate_partition` makes of a dataset with the columns `id` and `spec`."""
+    """Apply `validate_partition` to a dataset with the columns `id` and `spec`."""
     return dataset.map_batches(partial(_validated, options=options), batch_format="pyarrow")
 
 

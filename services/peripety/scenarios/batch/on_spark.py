@@ -1,4 +1,4 @@
-"""Partitions on Spark: `validated(spark.read.parquet("in"), options).write.parquet("out")`."""
+"""Batch validation on Spark: `validated(spark.read.parquet("in"), options).write.parquet("out")`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES = {"bool": "boolean", "int64": "bigint"}
 
 
 def validated(frame: DataFrame, options: BatchOptions | None = None) -> DataFrame:
-    """What `validate_partition` makes of a frame with the columns `id` and `spec`."""
+    """Apply `validate_partition` to a frame with the columns `id` and `spec`."""
 
     def validate_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (validate_partition(batch, options) for batch in batches)

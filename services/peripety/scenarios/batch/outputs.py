@@ -1,9 +1,8 @@
-"""What came of parts, in a folder: a file for each part, which is there as a whole or not at all.
+"""Output folder of a job: one file per part, complete or absent.
 
-Whoever does a part may die, and another one may do it again, even while the first one still lives: each
-writes to a file of its own and gives it the name of the part when it is complete. What that holds does not
-depend on who wrote it. So nothing is lost and nothing is there twice, and a job that was broken off goes on
-where it was.
+A worker may die during a part, and another worker may repeat it, even while the first one is alive. Each
+writes to its own temporary file and renames it when it is complete. The content does not depend on the
+worker. So a job neither loses nor duplicates results, and an interrupted job can be resumed.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ if TYPE_CHECKING:
 __all__ = ["FORMS", "Output", "Tally"]
 
 FORMS = ("jsonl", "parquet")
-"""What results may be written as."""
+"""The output formats."""
 
 _JOB = "_job.json"
-_DOCUMENTS = ("findings", "certificate")  # columns that hold JSON, which a line of JSON holds as it is
+_DOCUMENTS = ("findings", "certificate")  # columns with JSON, embedded as JSON in a line of JSON
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many documents there were, and how many of them were accepted."""
+    """Number of documents, and of accepted ones."""
 
     documents: int
     accepted: int
@@ -49,12 +48,12 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where the results of one job go, and how they are reached.
+    """Output of one job.
 
     Attributes:
-        folder: where everybody who does a part can write to.
-        options: how each document is checked.
-        form: what the files of parts are.
+        folder: a folder that all workers can write to.
+        options: validation options.
+        form: the output format.
     """
 
     folder: str
@@ -62,10 +61,10 @@ class Output:
     form: Literal["jsonl", "parquet"] = "parquet"
 
     def begin(self, parts: Sequence[Part]) -> list[int]:
-        """Make the folder ready; the numbers of the parts that are still to be done.
+        """Prepare the folder; return the numbers of the unfinished parts.
 
         Raises:
-            FailedPreconditionError: `OUTPUT_TAKEN`, the folder holds something else.
+            FailedPreconditionError: `OUTPUT_TAKEN`, the folder has other content.
         """
         folder = Path(self.folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +79,7 @@ class Output:
         return [number for number in range(len(parts)) if not (folder / self._name(number)).exists()]
 
     def write(self, number: int, part: Part) -> Tally:
-        """Check the documents of a part, and write what came of it."""
+        """Validate the documents of a part, and write the results."""
         with self._appearing(self._name(number)) as file:
             results = pa.Table.from_batches(
                 [validate_partition(table, self.options) for table in part.tables()]
@@ -92,7 +91,7 @@ class Output:
         return Tally(results.num_rows, compute.sum(results["accepted"], min_count=0).as_py())
 
     def end(self) -> None:
-        """Remove what was begun by those who died."""
+        """Remove the temporary files of dead workers."""
         for left in Path(self.folder).glob(".*.tmp"):
             left.unlink(missing_ok=True)
 
@@ -100,7 +99,7 @@ class Output:
         return f"part-{number:06d}.{self.form}"
 
     def _job(self, parts: Sequence[Part]) -> bytes:
-        """All that the results follow from, as it is known before they are reached."""
+        """Return the fingerprint of a job: everything that determines its results."""
         sources = {part.source: Path(part.source).stat() for part in parts}
         cut = {
             "parts": [asdict(part) for part in parts],
@@ -113,15 +112,15 @@ class Output:
 
     def _taken(self) -> FailedPreconditionError:
         return FailedPreconditionError(
-            f"{self.folder} holds something else than results of this job: name a new folder, or ask the same"
-            " of the same files to go on",
+            f"{self.folder} has other content than results of this job: use a new folder, or resume with the"
+            " same files and options",
             code="OUTPUT_TAKEN",
         )
 
     @contextmanager
     def _appearing(self, name: str) -> Iterator[IO[bytes]]:
-        """A file that appears under its name once it is complete and on disk."""
-        # Processes on several machines may have the same number.
+        """Open a file that appears under its name only when it is complete and on disk."""
+        # Processes on different machines may have the same number.
         begun = Path(self.folder) / f".{name}.{os.getpid()}.{uuid4().hex}.tmp"
         try:
             with begun.open("wb") as file:

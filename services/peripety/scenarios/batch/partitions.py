@@ -1,7 +1,7 @@
-"""A partition of a table of specifications, as engines that spread data over machines hand them out.
+"""Validation of one partition of a table, for distributed data engines.
 
-Arrow in, Arrow out, one thread. What is made of a row depends on that row and the options alone, so an engine
-may cut tables as it likes, and do a partition again.
+The interface is Arrow in, Arrow out, on one thread. The result of a row depends only on the row and the
+options, so an engine may split tables in any way and repeat a partition.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ RESULTS: Mapping[str, str] = {
     "certificate": "string",
     "error": "string",
 }
-"""The columns of a result beside `id`, and their Arrow types; see `validate_partition`."""
+"""The result columns beside `id`, with their Arrow types; see `validate_partition`."""
 
 
 def validate_partition(
     table: pa.RecordBatch | pa.Table, options: BatchOptions | None = None
 ) -> pa.RecordBatch:
-    """Check the specifications of a partition.
+    """Validate the specifications of a partition.
 
     Args:
         table: with the columns `id`, of any type, and `spec`, JSON as text or bytes; others are ignored.
-        options: how to check; `BatchOptions()` by default.
+        options: validation options; `BatchOptions()` by default.
 
     Returns:
-        A row for each row, in the same order: its `id`; `accepted`; `spec_hash`, null where the document is
-        not acceptable JSON; `findings`, a JSON list of `{code, path, message, severity}`, at most
-        `MAX_FINDINGS`, and their `total`; `runs`, `lost` and `fail_rate` of the dry-run, null where it did
-        not come to one; `certificate`, its document, null where it did not come to one; `error`, why there is
-        no verdict, null unless that is not the document's fault.
+        A row for each row, in the same order: its `id`; `accepted`; `spec_hash`, null if the document is not
+        acceptable JSON; `findings`, a JSON list of `{code, path, message, severity}`, at most `MAX_FINDINGS`,
+        and their `total`; `runs`, `lost` and `fail_rate` of the dry-run, null without one; `certificate`, its
+        document, null without one; `error`, the reason for a missing verdict that is not an error of the
+        document, else null.
 
     Raises:
         InvalidArgumentError: `MISSING_COLUMN`.
@@ -73,14 +73,14 @@ def validate_partition(
 
 
 def _documents(table: pa.RecordBatch | pa.Table) -> Iterator[bytes]:
-    """Each document as bytes; one that is null is none, and found to be no JSON."""
+    """Yield each document as bytes; a null is empty, and is reported as invalid JSON."""
     for value in table.column(SPEC):
         content = value.as_py()
         yield content.encode() if isinstance(content, str) else content or b""
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column as one array; tables may hold theirs in chunks."""
+    """Return a column as one array; a table may store it in chunks."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 

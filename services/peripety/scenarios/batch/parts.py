@@ -1,4 +1,4 @@
-"""Files of specifications, cut into parts that can be checked anywhere: JSON Lines and Parquet."""
+"""Input splits: files of specifications in JSON Lines or Parquet, split into independent parts."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 __all__ = ["DOCUMENTS", "Lines", "Part", "RowGroup", "parts_of"]
 
 DOCUMENTS = 500
-"""Most documents of a part of JSON Lines, and of what is read at once of a Parquet file."""
+"""The maximum number of documents in a part of JSON Lines, and per read of a Parquet file."""
 
 _LINES, _PARQUET = {".jsonl", ".ndjson"}, ".parquet"
-# A line that is longer is too large for the engine, which says so of its beginning.
+# A longer line exceeds the limit of the engine, which reports that from its beginning.
 _KEPT_OF_A_LINE = (1 << 20) + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines of a file, each a specification; blank ones are none. An id is `file:line`.
+    """Lines of a file, one specification each; blank lines are ignored. An id is `file:line`.
 
     Attributes:
         source: the file.
-        offset: where in it they begin, in bytes.
-        first: number of the first line, from 1.
-        count: how many lines, blank ones included.
+        offset: the position of the first line, in bytes.
+        first: the number of the first line, from 1.
+        count: the number of lines, including blank ones.
     """
 
     source: str
@@ -43,7 +43,7 @@ class Lines:
     count: int
 
     def tables(self) -> Iterator[pa.RecordBatch]:
-        """The specifications, with the columns `id` and `spec`."""
+        """Yield the specifications, with the columns `id` and `spec`."""
         with Path(self.source).open("rb") as file:
             file.seek(self.offset)
             lines = [
@@ -57,18 +57,18 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group of a Parquet file with the columns `id` and `spec`.
+    """Row group of a Parquet file with the columns `id` and `spec`.
 
     Attributes:
         source: the file.
-        number: of the row group, from 0.
+        number: the number of the row group, from 0.
     """
 
     source: str
     number: int
 
     def tables(self) -> Iterator[pa.RecordBatch]:
-        """The specifications, some at a time."""
+        """Yield the specifications in batches."""
         with parquet.ParquetFile(self.source) as file:
             yield from file.iter_batches(DOCUMENTS, row_groups=[self.number], columns=[ID, SPEC])
 
@@ -77,14 +77,14 @@ Part = Lines | RowGroup
 
 
 def parts_of(sources: Iterable[Path], documents: int = DOCUMENTS) -> Iterator[Part]:
-    """Cut files into parts. Files of lines are read for that, Parquet files are not.
+    """Split files into parts. JSON Lines files are read to find line ends; Parquet files are not.
 
     Args:
         sources: files, and folders of them; a name ends in .jsonl, .ndjson or .parquet.
-        documents: most lines of a part.
+        documents: the maximum number of lines in a part.
 
     Raises:
-        InvalidArgumentError: `UNREADABLE`, a file is none of these, or is not there.
+        InvalidArgumentError: `UNREADABLE`, a file has another type or does not exist.
     """
     for source in sources:
         for file in _files(source):
@@ -95,7 +95,7 @@ def parts_of(sources: Iterable[Path], documents: int = DOCUMENTS) -> Iterator[Pa
 
 
 def _files(source: Path) -> list[Path]:
-    """The file, or the files of a folder in the order of their names."""
+    """Return the file, or the files of a folder in alphabetical order."""
     known = {*_LINES, _PARQUET}
     files = sorted(path for path in source.iterdir() if path.suffix in known) if source.is_dir() else [source]
     if not files or any(path.suffix not in known for path in files):

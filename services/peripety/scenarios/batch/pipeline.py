@@ -1,4 +1,4 @@
-"""Many documents in, their verdicts out, for whoever waits for them in a thread."""
+"""Blocking batch pipeline: documents in, verdicts out, with back-pressure."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def validate(
     threads: int | None = None,
     memory: Memory | None = None,
 ) -> Generator[tuple[T, Verdict], None, None]:
-    """Check documents, as many at a time as threads and memory allow.
+    """Validate documents, as many at a time as threads and memory allow.
 
-    Verdicts come in any order, each as soon as it is reached. What they say depends on the document and the
-    options alone. No more is read while nobody takes verdicts, and closing the iterator ends the work.
+    Verdicts arrive in any order, each as soon as it is available. They depend only on the document and the
+    options. If the consumer does not read verdicts, no more documents are read. Closing the iterator cancels
+    the work.
 
     Args:
-        documents: each with whatever names it to the caller; read by a thread of their own.
-        options: how to check them.
-        threads: how many share the work; twice as many as there are cores by default.
-        memory: knows verdicts that were reached before, and is left open; one for this batch alone by
-            default.
+        documents: each with a name chosen by the caller; read on a separate thread.
+        options: validation options.
+        threads: the number of threads; twice the number of cores by default.
+        memory: verdict cache, which is left open; one for this batch alone by default.
 
     Yields:
-        The name of a document, and the verdict on it.
+        The name of a document, and its verdict.
 
     Raises:
-        Exception: what `documents` raised, after the verdicts on those before it.
+        Exception: any error of `documents`, after the verdicts of the earlier ones.
     """
     with ExitStack() as stack:
         if memory is None:
@@ -71,12 +71,11 @@ def validate(
 
 
 class _Intake(Generic[T]):
-    """Reads documents in a thread, and has them judged while there is room.
+    """Reader thread that submits documents within the limits of a window, and counts them.
 
     Attributes:
-        taken: how many were read.
-        has_ended: whether there are no more.
-        error: what ended the reading, if not the end of the documents.
+        has_ended: True at the end of the documents.
+        error: the error that ended the reading, if any.
     """
 
     def __init__(
@@ -98,24 +97,24 @@ class _Intake(Generic[T]):
         self._is_stopped = False
 
     def start(self) -> None:
-        """Begin to read. A source that never ends does not keep the process from ending."""
+        """Start the reader as a daemon thread; an endless source does not block the exit of the process."""
         threading.Thread(target=self._read, name="batch-intake", daemon=True).start()
 
     def stop(self) -> None:
-        """Read no more than the document that is being read."""
+        """Stop reading after the current document."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify()
 
     def make_room(self, documents: int, size: int) -> None:
-        """Let so many more in, in the place of those that are done."""
+        """Release the window capacity of finished documents."""
         with self._changed:
             self._window.leave(documents, size)
             self._changed.notify()
 
     def _read(self) -> None:
         try:
-            # No thread idles while a chunk is filled.
+            # Submit early if a thread is idle.
             for chunk, size in chunks(self._documents, lambda: self._threads.is_idle):
                 if not self._enter(len(chunk), size):
                     return
@@ -127,7 +126,7 @@ class _Intake(Generic[T]):
             self._at_end()
 
     def _enter(self, documents: int, size: int) -> bool:
-        """Wait for room; whether anybody still wants verdicts."""
+        """Wait for capacity; return False after a stop."""
         with self._changed:
             self._changed.wait_for(lambda: self._window.has_room or self._is_stopped)
             self._window.enter(documents, size)

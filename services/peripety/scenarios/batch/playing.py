@@ -1,4 +1,4 @@
-"""What comes of a document that compiles: first what is proved, then the dice, then a certificate."""
+"""Evaluation of a valid document: proofs first, then the difficulty gate, then a certificate."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["played"]
 
 
 async def played(checked: Checked, options: BatchOptions, worker: Worker) -> Verdict:
-    """Judge a document that compiles, from `Level.DRY_RUN` on.
+    """Evaluate a compiled document, from `Level.DRY_RUN` on.
 
     Raises:
-        ResourceExhaustedError: that takes longer than there is time.
+        ResourceExhaustedError: the evaluation exceeds the time limit.
     """
     program = checked.program
     if program is None:

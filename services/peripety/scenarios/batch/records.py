@@ -1,4 +1,4 @@
-"""Verdicts as bytes, and back; what names them."""
+"""Serialization of verdicts, and the hash of their options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["asked", "from_record", "record_of"]
 
 
 def asked(options: BatchOptions) -> str:
-    """All that a verdict follows from beside the document, as a hash."""
+    """Return a hash of everything besides the document that determines a verdict."""
     means: dict[str, Any] = {"engine": BACKEND_VERSION, "rng": RNG_VERSION, "level": options.level.name}
     if options.level >= Level.DRY_RUN:
         means["dry_run"] = asdict(options.dry_run)
@@ -29,7 +29,7 @@ def asked(options: BatchOptions) -> str:
 
 
 def record_of(verdict: Verdict) -> bytes:
-    """A verdict that was reached, as JSON."""
+    """Encode a verdict as JSON."""
     record: dict[str, Any] = {"hash": verdict.spec_hash, "total": verdict.total}
     if verdict.findings:
         record["findings"] = [(f.code, f.path, f.message, f.severity.value) for f in verdict.findings]
@@ -41,7 +41,7 @@ def record_of(verdict: Verdict) -> bytes:
 
 
 def from_record(record: bytes) -> Verdict:
-    """A verdict from its JSON."""
+    """Decode a verdict from JSON."""
     read = json.loads(record)
     findings = tuple(
         Finding(code, path, message, Severity(severity))

@@ -1,4 +1,4 @@
-"""Many documents in, their verdicts out, beside an event loop."""
+"""Asynchronous batch pipeline: documents in, verdicts out, with back-pressure."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ T = TypeVar("T")
 async def validated(
     documents: AsyncIterator[Sequence[Document[T]]], options: BatchOptions, threads: Threads
 ) -> AsyncIterator[list[tuple[T, Verdict]]]:
-    """Check documents as `validate` does, on threads that other batches may use as well.
+    """Validate documents like `validate`, on a shared thread pool.
 
     Args:
-        documents: some at a time, each with whatever names it to the caller.
-        options: how to check them.
-        threads: do the work.
+        documents: batches of documents, each with a name chosen by the caller.
+        options: validation options.
+        threads: thread pool.
 
     Yields:
-        The verdicts that are there, in any order.
+        The available verdicts, in any order.
 
     Raises:
-        Exception: what `documents` raised, at once.
+        Exception: any error of `documents`, immediately.
     """
     memory = memory_for(options)
     outbox: _Outbox[tuple[T, int]] = _Outbox()
@@ -54,7 +54,7 @@ async def validated(
                 given += len(verdicts)
                 intake.make_room(len(verdicts), sum(size for (_, size), _ in verdicts))
                 yield [(name, verdict) for (name, _), verdict in verdicts]
-        # It may have failed while the last verdicts were being taken.
+        # The reader may have failed while the last verdicts were delivered.
         reading.result()
     finally:
         judging.cancel()
@@ -64,7 +64,7 @@ async def validated(
 
 
 class _Outbox(Generic[T]):
-    """What threads have finished, for a task that waits for it."""
+    """Queue of verdicts from threads to a task."""
 
     def __init__(self) -> None:
         self._verdicts: deque[tuple[T, Verdict]] = deque()
@@ -72,27 +72,23 @@ class _Outbox(Generic[T]):
         self._arrived = asyncio.Event()
 
     def put(self, verdicts: list[tuple[T, Verdict]]) -> None:
-        """Have verdicts taken; from any thread."""
+        """Add verdicts; thread-safe."""
         self._verdicts.extend(verdicts)
         self._loop.call_soon_threadsafe(self.wake)
 
     def wake(self) -> None:
-        """Have it looked into, even if nothing is there."""
+        """Wake the consumer, even without verdicts."""
         self._arrived.set()
 
     async def take(self) -> list[tuple[T, Verdict]]:
-        """Wait until there is a reason to look, and take what is there."""
+        """Wait for a wake-up, and return the available verdicts."""
         await self._arrived.wait()
         self._arrived.clear()
         return [self._verdicts.popleft() for _ in range(len(self._verdicts))]
 
 
 class _Intake(Generic[T]):
-    """Reads documents and has them judged while there is room.
-
-    Attributes:
-        taken: how many were read.
-    """
+    """Reader task that submits documents within the limits of a window, and counts them."""
 
     def __init__(
         self, documents: AsyncIterator[Sequence[Document[T]]], judging: Judging[tuple[T, int]]
@@ -104,7 +100,7 @@ class _Intake(Generic[T]):
         self._changed = asyncio.Event()
 
     async def read(self) -> None:
-        """Read to the end."""
+        """Read all documents."""
         async with following(self._documents):
             async for some in self._documents:
                 for chunk, size in chunks(some):
@@ -116,6 +112,6 @@ class _Intake(Generic[T]):
                     self._judging.submit(chunk)
 
     def make_room(self, documents: int, size: int) -> None:
-        """Let so many more in, in the place of those that are done."""
+        """Release the window capacity of finished documents."""
         self._window.leave(documents, size)
         self._changed.set()

@@ -1,4 +1,4 @@
-"""Threads that share work out in turns."""
+"""Fair thread pool: long work is divided into time slices."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _TURN_SECONDS = 0.05
 
 
 class Turn:
-    """The time that a piece of work has before others get theirs."""
+    """Time slice of a piece of work."""
 
     def __init__(self) -> None:
         self._end = time.perf_counter() + _TURN_SECONDS
 
     @property
     def is_over(self) -> bool:
-        """Whether others should go on now."""
+        """Return True if the time slice is used up."""
         return time.perf_counter() > self._end
 
 
 class Threads:
-    """A fixed number of threads, for any number of batches. Work that takes long comes back for another turn.
+    """Fair thread pool, shared by any number of batches. Long work resubmits itself for another slice.
 
     Args:
-        number: how many; twice as many as there are cores by default, since up to half of what a document
-            takes is done in Python, by one thread at a time.
+        number: the number of threads; twice the number of cores by default, because up to half of the work of
+            a document is in Python, which runs on one thread at a time.
     """
 
     def __init__(self, number: int | None = None) -> None:
@@ -45,11 +45,11 @@ class Threads:
 
     @property
     def is_idle(self) -> bool:
-        """Whether a thread has nothing to do."""
+        """Return True if a thread is idle."""
         return self._under_way < self._number
 
     def do(self, work: Callable[[], None]) -> None:
-        """Have something done, after all that waits already; at once when they are closed."""
+        """Queue a function; run it immediately if the pool is closed."""
         with self._lock:
             self._under_way += 1
         try:
@@ -65,7 +65,7 @@ class Threads:
                 self._under_way -= 1
 
     def close(self) -> None:
-        """Take nothing more; what waits has its turn, and then the threads end."""
+        """Accept no more work; the threads end after the queued work."""
         self._pool.shutdown(wait=False)
 
     def __enter__(self) -> Self:

@@ -1,8 +1,8 @@
-"""Work that is done by hand, a step at a time: what waits for nothing needs no event loop.
+"""Stepwise execution of coroutines without an event loop, in the calling thread.
 
-The gate and certificates are written for a loop that goes on while others do their pieces. Here they are
-stepped through instead, in the thread that steps: before each piece but the first they pause, so that whoever
-steps may turn to something else, and the time that the pieces take is counted.
+The gate and certificates are coroutines that await pieces of work. This executor runs each piece inline and
+pauses before every piece but the first. So the caller can switch to other work between pieces, and their time
+is measured.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class _Pause:
 
 
 class ByHand:
-    """A `Worker` that does each piece itself, at once, until its time is used up.
+    """Worker that runs each piece inline, until its time limit.
 
     Args:
-        seconds: most time that all pieces together may take; the one that goes beyond it is done to its end.
+        seconds: the maximum time of all pieces; the piece that exceeds it runs to its end.
 
     Attributes:
-        threads: a piece has the thread that it is done in.
+        threads: always 1, the calling thread.
     """
 
     threads: int | None = 1
@@ -45,17 +45,17 @@ class ByHand:
         self._has_begun = False
 
     async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do a piece of work.
+        """Run a piece of work.
 
         Raises:
-            ResourceExhaustedError: the pieces before it took all the time.
+            ResourceExhaustedError: earlier pieces used all the time.
         """
         if self._has_begun:
             await _Pause()
         self._has_begun = True
         if self._left <= 0:
             raise ResourceExhaustedError(
-                "The dry-run takes longer than a document of a batch may: ask for fewer runs or a shorter"
+                "The dry-run exceeds the time limit of a document in a batch: use fewer runs or a shorter"
                 " horizon, or make the rules cheaper",
                 code="DRY_RUN_TOO_SLOW",
             )
@@ -67,10 +67,10 @@ class ByHand:
 
 
 class Stepped(Generic[R]):
-    """Work of a `ByHand`, from pause to pause.
+    """Steppable coroutine, from pause to pause.
 
     Attributes:
-        result: what came of it, once it has ended.
+        result: its result, after the last step.
     """
 
     result: R
@@ -79,7 +79,7 @@ class Stepped(Generic[R]):
         self._work = work
 
     def step(self) -> bool:
-        """Go on to the next pause; whether that was the end. It raises what the work raises."""
+        """Run to the next pause; return True at the end. Errors of the coroutine are raised."""
         try:
             self._work.send(None)
         except StopIteration as end:
@@ -88,7 +88,8 @@ class Stepped(Generic[R]):
         return False
 
     def cancel(self) -> None:
-        """Leave it unfinished."""
-        # As a loop would: before Python 3.13 `close` does not reach into generators that the work waits for.
+        """Cancel the coroutine."""
+        # Before Python 3.13, `close` does not reach generators that the coroutine awaits, so the error is
+        # thrown into it.
         with suppress(CancelledError):
             self._work.throw(CancelledError())

@@ -1,4 +1,4 @@
-"""How many documents of a batch may be under way, and how many are checked together."""
+"""Back-pressure of a batch: limits on pending documents, and the size of chunks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Window", "chunks"]
 
-# Beyond that nothing is saved by checking documents together, and nobody is to wait long for the others.
+# A larger chunk saves nothing, and delays the first verdicts.
 _CHUNK_DOCUMENTS = 64
 _CHUNK_BYTES = 256 * 1024
 
@@ -25,14 +25,14 @@ T = TypeVar("T")
 def chunks(
     documents: Iterable[Document[T]], is_wanted: Callable[[], bool] = lambda: False
 ) -> Iterator[tuple[list[Document[tuple[T, int]]], int]]:
-    """Put documents together that are to be checked together.
+    """Group documents into chunks for joint validation.
 
     Args:
         documents: the documents.
-        is_wanted: whether what is there is to be checked without waiting for more.
+        is_wanted: returns True if the current chunk should be submitted early.
 
     Yields:
-        Documents, each under its name and its size in bytes, and the size of them all.
+        Documents, each with its name and its size in bytes, and the total size.
     """
     chunk: list[Document[tuple[T, int]]] = []
     total = 0
@@ -48,9 +48,9 @@ def chunks(
 
 
 class Window:
-    """Counts what was taken in and not yet given out, so that no more is taken in than memory holds.
+    """Counter of pending documents and bytes, which bounds memory.
 
-    What is taken in last may go beyond the limits. Its callers see to it that one thread at a time uses it.
+    The last entry may exceed the limits. It is not thread-safe; callers synchronize.
     """
 
     def __init__(self) -> None:
@@ -59,14 +59,14 @@ class Window:
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be taken in."""
+        """Return True if another document may enter."""
         return self._documents < _MOST_DOCUMENTS and self._bytes < _MOST_BYTES
 
     def enter(self, documents: int, size: int) -> None:
-        """Count documents that were taken in, and their bytes."""
+        """Count entering documents and bytes."""
         self._documents += documents
         self._bytes += size
 
     def leave(self, documents: int, size: int) -> None:
-        """Count them out again."""
+        """Release documents and bytes."""
         self.enter(-documents, -size)

@@ -1,1 +1,1 @@
-"""Certificates: how fair a scenario is, measured and proved, in a document that anyone can compute again."""
+"""Certificates: the measured and proven fairness of a scenario, in a reproducible document."""

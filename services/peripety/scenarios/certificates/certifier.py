@@ -1,4 +1,4 @@
-"""From a document, or a stored scenario, to a certificate."""
+"""Certification service: from a document or a stored scenario to a certificate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Certifier", "CertifyEvent", "NotCertifiable"]
 
 @dataclass(frozen=True, slots=True)
 class NotCertifiable:
-    """The specification has errors, so that nothing could be measured; the last event."""
+    """The specification has errors, so nothing was measured; the last event."""
 
     findings: tuple[Finding, ...]
 
@@ -38,12 +38,12 @@ CertifyEvent: TypeAlias = Progress | PersonaReport | Certificate | NotCertifiabl
 
 
 class Certifier:
-    """Certifies documents, and stored scenarios with which it keeps the certificates.
+    """Certification of documents and stored scenarios; certificates of documents are not stored.
 
     Args:
-        registry: keeps scenarios and their certificates.
-        programs: the compiled form of those scenarios.
-        workers: check, prove and play.
+        registry: stores scenarios and their certificates.
+        programs: cache of compiled programs.
+        workers: pool for validation, proofs and simulation.
     """
 
     def __init__(self, registry: ScenarioRegistry, programs: Programs, workers: Workers) -> None:
@@ -56,14 +56,14 @@ class Certifier:
 
         Args:
             document: the specification, any bytes.
-            options: what to measure.
+            options: certificate options.
 
         Yields:
-            Progress, how each persona fared, and the certificate or `NotCertifiable` as the last event.
+            Progress, the report of each persona, and the certificate or `NotCertifiable` as the last event.
 
         Raises:
-            InvalidArgumentError: the document is empty or too large, or an option out of range.
-            ResourceExhaustedError: the runs of a persona take longer than there is time.
+            InvalidArgumentError: the document is empty or too large, or an option is out of range.
+            ResourceExhaustedError: the runs of a persona exceed the time limit.
         """
         check_document(document)
         check_certificate_options(options)
@@ -80,12 +80,12 @@ class Certifier:
     async def certify_stored(
         self, scenario_id: str, options: CertificateOptions
     ) -> AsyncIterator[CertifyEvent]:
-        """Certify the latest version of a stored scenario, and keep the certificate with it; see `certify`.
+        """Certify the latest version of a stored scenario, and store the certificate with it; see `certify`.
 
-        It was checked when it was stored, and is not checked again.
+        The version was validated when it was stored, and is not validated again.
 
         Raises:
-            NotFoundError: there is no such scenario, or not any more.
+            NotFoundError: the scenario does not exist, or was deleted meanwhile.
         """
         check_certificate_options(options)
         scenario = await self._registry.compiled(scenario_id)
@@ -97,7 +97,7 @@ class Certifier:
                 yield event
 
     async def check(self, document: bytes, spec: bytes) -> AsyncIterator[Progress | Comparison]:
-        """Compute a certificate again and compare; see `checking.check`.
+        """Recompute a certificate and compare.
 
         Raises:
             InvalidArgumentError: the specification is empty or too large.

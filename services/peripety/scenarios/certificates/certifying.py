@@ -1,4 +1,46 @@
-"""From a program to its certificate: proofs, the gate, and runs of every persona."""
+"""Certificate of a scenario: proofs, the difficulty gate, and runs of every persona.
+
+A certificate states how fair a scenario is. It is a pure function of the specification, the options and two
+version
+numbers (engine semantics and random numbers). It contains no time, machine or backend, and its name is the
+hash of
+its canonical document. So it needs no signature: anyone who doubts it can compute it again and compare bytes,
+and a
+verdict cache needs no other key. This purity is the main invariant of the package, and explains most of its
+rules.
+
+Order of the work:
+
+1. Proofs. Abstract interpretation of the rules, without any run.
+2. The difficulty gate. It decides the band, on its own blocks of the same run numbers.
+3. Runs of each persona, until the interval of its fail rate is narrow. All personas use the
+same run
+   numbers, and therefore the same random numbers.
+4. The planner gap: the fail rates of random and planner on exactly the same runs. With common random numbers
+most of
+   the noise cancels out, and a scenario in which no action matters has a gap of exactly 0.
+
+Design decisions:
+
+- The gate decides the band, although the runs of the certificate are more. Otherwise a scenario could pass
+  registration and fail certification at the same budget, or the other way round.
+- The random persona always plays, because the band and the drift are defined by it.
+- If the gate finds a rule that raises errors, only the gate's persona plays. Other figures would describe a
+  scenario
+  that does not work.
+- Runs are examined at fixed counts (256, doubled up to 9,604). Stopping after arbitrary pieces would save
+  runs, but
+  the result would depend on the machine. An exact sequential interval was rejected: it is wider, and hard to
+  explain.
+- Only proofs and tests with known error rates are errors. Absence in a sample is a warning.
+- Figures have six decimals. C libraries disagree in the last digits of `pow` and `log`; rounding hides that
+  without
+  an exact decimal arithmetic.
+
+The texts of the findings are part of the document. A changed text changes the hash, so `--check` would report
+stored
+certificates as different.
+"""
 
 from __future__ import annotations
 
@@ -46,24 +88,24 @@ _EFFORT = {"planner": 5}
 async def certify(
     program: Program, options: CertificateOptions, workers: Worker, most_seconds: float = MOST_SECONDS
 ) -> AsyncIterator[Progress | PersonaReport | Certificate]:
-    """Measure how fair a scenario is, and say what that comes to.
+    """Measure the fairness of a scenario.
 
-    What comes of it follows from the scenario and the options alone. Where the gate meets a rule that fails,
-    nobody else plays: their figures would be of a scenario that does not work.
+    The result depends only on the scenario and the options. If the gate finds a rule that raises errors, no
+    other persona plays.
 
     Args:
         program: the scenario.
-        options: what to measure.
-        workers: prove and play.
-        most_seconds: so long the gate, and each persona, may play.
+        options: certificate options.
+        workers: pool for proofs and simulation.
+        most_seconds: time limit of the gate, and of each persona.
 
     Yields:
-        Progress, how each persona fared as soon as that is known, and the certificate as the last item.
+        Progress, the report of each persona as soon as it is complete, and the certificate as the last item.
 
     Raises:
-        ResourceExhaustedError: the runs of a persona take longer than there is time.
+        ResourceExhaustedError: the runs of a persona exceed the time limit.
     """
-    yield Progress(Stage.CERTIFYING, "proving what needs no dice", 0.0)
+    yield Progress(Stage.CERTIFYING, "proving without simulation", 0.0)
     proofs = await workers.run(program.proofs, options.horizon)
     yield Progress(Stage.CERTIFYING, "testing the band", _SINCE / 2)
     gate = await verdict_of(program, _gate_options(options), workers, most_seconds)
@@ -92,7 +134,7 @@ async def certify(
 
 
 async def certificate_of(program: Program, options: CertificateOptions, workers: Worker) -> Certificate:
-    """The certificate alone; see `certify`."""
+    """Return only the certificate, without progress."""
     async with following(certify(program, options, workers)) as events:
         async for event in events:
             if isinstance(event, Certificate):
@@ -108,7 +150,7 @@ def _gate_options(options: CertificateOptions) -> DryRunOptions:
 
 
 def _settled(options: CertificateOptions, gate: Verdict) -> CertificateOptions:
-    """The options with everything that was left open as it was taken."""
+    """Return the options with all defaults filled in."""
     playing = tuple(
         persona for persona in PERSONAS if persona in options.personas or persona == gate.report.persona
     )
@@ -116,7 +158,7 @@ def _settled(options: CertificateOptions, gate: Verdict) -> CertificateOptions:
 
 
 def _spans(playing: Iterable[Persona]) -> Iterator[tuple[Persona, float, float]]:
-    """Each persona with the fractions of the whole work between which it plays."""
+    """Yield each persona with its start and end as fractions of the whole work."""
     efforts = {persona: _EFFORT.get(persona, 1) for persona in playing}
     since = _SINCE
     for persona, effort in efforts.items():
@@ -136,7 +178,7 @@ async def _planner_gap(
     workers: Worker,
     most_seconds: float,
 ) -> float | None:
-    """What thinking is worth: how much less the planner loses, of the same runs, than the random persona."""
+    """Return the fail rate of the random persona minus the planner's, on the same runs."""
     if planner is None:
         return None
     how = DryRunOptions(seed=options.seed, horizon=options.horizon)

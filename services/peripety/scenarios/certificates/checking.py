@@ -1,4 +1,4 @@
-"""Computing a certificate again: it is right when the same document comes of it."""
+"""Verification of a certificate: recompute it and compare the documents."""
 
 from __future__ import annotations
 
@@ -29,39 +29,39 @@ __all__ = ["Comparison", "check"]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of computing a certificate again.
+    """Result of a verification.
 
     Attributes:
-        findings: what differs, with pointers into the certificate; none when it is right.
+        findings: the differences, with JSON Pointers into the certificate; empty for a match.
     """
 
     findings: tuple[Finding, ...]
 
     @property
     def matches(self) -> bool:
-        """Whether everything was computed to be the same."""
+        """Return True if the recomputed document is the same."""
         return not self.findings
 
 
 async def check(
     document: bytes, spec: bytes, workers: Worker, most_seconds: float = MOST_SECONDS
 ) -> AsyncIterator[Progress | Comparison]:
-    """Compute a certificate again, under its own options, and compare.
+    """Recompute a certificate under its own options, and compare.
 
     Args:
         document: the certificate.
-        spec: the specification that it is about, as JSON.
-        workers: prove and play.
-        most_seconds: so long each persona may play.
+        spec: the certified specification, as JSON.
+        workers: pool for proofs and simulation.
+        most_seconds: time limit of each persona.
 
     Yields:
         Progress, and the comparison as the last item.
 
     Raises:
-        InvalidArgumentError: the document is no certificate, or the specification another one.
+        InvalidArgumentError: the document is not a certificate, or is of another specification.
         SpecError: the specification has errors.
         FailedPreconditionError: it was made by another version of the engine.
-        ResourceExhaustedError: the runs of a persona take longer than there is time.
+        ResourceExhaustedError: the runs of a persona exceed the time limit.
     """
     given = decode(document)
     check_certificate_options(given.options)
@@ -99,5 +99,5 @@ def _check_spec(given: Certificate, program: Program) -> None:
 
 def _findings(given: Any, computed: Any) -> Iterator[Finding]:
     for place, one, other in differences(given, computed):
-        message = f"the certificate says {shown(one)}, and {shown(other)} was computed"
+        message = f"the certificate has {shown(one)}, but the computed value is {shown(other)}"
         yield Finding("CERTIFICATE_DIFFERS", pointer(place), message)

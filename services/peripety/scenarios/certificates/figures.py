@@ -1,4 +1,4 @@
-"""From counts to the figures of a certificate."""
+"""Figures of a certificate, computed from counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ALMOST_ALWAYS = 0.9
 
 
 def persona_report(spec: Mapping[str, Any], counted: DryRunReport) -> PersonaReport:
-    """How a persona fared, from runs with their detail."""
+    """Return the report of a persona, from detailed runs."""
     detail = counted.detail
     if detail is None:
         raise InternalError("Runs were counted without their detail")
@@ -48,7 +48,7 @@ def persona_report(spec: Mapping[str, Any], counted: DryRunReport) -> PersonaRep
 
 
 def dead_actions(reports: Sequence[PersonaReport]) -> tuple[str, ...]:
-    """The actions that were never among the choices of anybody."""
+    """Return the actions that were never legal for any persona."""
     legal: dict[str, int] = {}
     for report in reports:
         for action in report.actions:
@@ -57,10 +57,10 @@ def dead_actions(reports: Sequence[PersonaReport]) -> tuple[str, ...]:
 
 
 def dominant_actions(reports: Sequence[PersonaReport]) -> tuple[str, ...]:
-    """The actions that the planner takes almost whenever it can, if it could often.
+    """Return the actions that the planner takes almost whenever they are legal, if that was often enough.
 
-    It weighs them against its other choices and against doing nothing, which it always may. Of equal
-    candidates it takes nothing at all, so an action that makes no difference does not dominate.
+    The planner weighs an action against all others and against doing nothing, which is always legal. Of equal
+    candidates it does nothing, so an action without any effect is never dominant.
     """
     planner = report_of("planner", reports)
     return tuple(
@@ -71,7 +71,7 @@ def dominant_actions(reports: Sequence[PersonaReport]) -> tuple[str, ...]:
 
 
 def report_of(persona: Persona, reports: Sequence[PersonaReport]) -> PersonaReport | None:
-    """The report of one persona, if it played."""
+    """Return the report of one persona, if it played."""
     return next((report for report in reports if report.persona == persona), None)
 
 

@@ -1,7 +1,7 @@
-"""What the figures of a certificate say.
+"""Findings of a certificate, derived from its figures.
 
-An error is what is certain, or what a test decided whose errors are known: the band, the drift, rules that
-fail, and proofs. What runs merely did not show is a warning: another thousand of them might.
+Errors are certain, or decided by a test with known error rates: the band, the drift, rules that raise errors,
+and proofs. An absence in a sample is a warning, because more runs could contradict it.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 __all__ = ["Evidence", "findings"]
 
 _PLAYERS: tuple[Persona, ...] = ("idle", "random", "greedy", "planner", "saboteur")
-"""Who would fare differently if anything depended on what is done."""
+"""The personas whose results would differ if actions had any effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything that findings follow from.
+    """Input of the findings.
 
     Attributes:
         spec: the specification.
-        gate: whether the random persona loses as often as the specification asks for.
+        gate: the verdict of the difficulty gate.
         counted: the runs of each persona.
-        reports: the same as figures.
-        drifts: how quantities move.
-        proofs: what was proved.
+        reports: the figures of these runs.
+        drifts: the drift of each quantity.
+        proofs: the proofs.
     """
 
     spec: Mapping[str, Any]
@@ -52,18 +52,18 @@ class Evidence:
 
 
 def findings(evidence: Evidence) -> tuple[Finding, ...]:
-    """What is in the way, and then what is worth knowing."""
+    """Return all findings, errors first."""
     proved = findings_of(evidence.proofs)
     known = {finding.path for finding in proved}
     found = [
         *proved,
-        # The gate may have played on for longer.
+        # The gate may have more runs than its persona here.
         *_failures((*evidence.counted, evidence.gate.report)),
         *(evidence.gate.findings if evidence.gate.miss else ()),
         *drift_findings(evidence.drifts),
         *_lost_at_once(evidence.counted),
         *_never_won(evidence),
-        # What is proved needs no counting.
+        # A proof makes the count redundant.
         *(finding for finding in _never_seen(evidence) if finding.path not in known),
         *_dominant(evidence),
         *_indifferent(evidence),
@@ -72,7 +72,7 @@ def findings(evidence: Evidence) -> tuple[Finding, ...]:
 
 
 def _failures(counted: Iterable[DryRunReport]) -> Iterator[Finding]:
-    """Each rule that failed, once, as it did for the first persona for which it did."""
+    """Yield each rule error once, as first found."""
     told = set()
     for report in counted:
         for error in report.errors:
@@ -145,12 +145,12 @@ def _indifferent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _overlap(rates: Sequence[Rate]) -> bool:
-    """Whether one rate lies within all the intervals."""
+    """Return True if one rate is inside all the intervals."""
     return max(rate.low for rate in rates) <= min(rate.high for rate in rates)
 
 
 def _total(counts: Iterable[Iterable[NamedCount]]) -> Counter[str]:
-    """The counts of all personas together."""
+    """Sum the counts of all personas."""
     total: Counter[str] = Counter()
     for persona in counts:
         for counted in persona:

@@ -1,8 +1,8 @@
-"""How often a persona loses, in as many runs as it takes to know that well enough.
+"""Sampling of a persona: runs until the interval of its fail rate is narrow enough.
 
-The runs are looked at after fixed numbers of them only, so where they stop follows from the runs alone, and
-not from the pieces, threads or processes that played them. An interval is a little too narrow where one
-stopped because it was narrow; the looks are few, and the last one has as many runs as any rate needs.
+The runs are examined only at fixed counts, so the stopping point depends on the runs alone, not on pieces,
+threads or processes. An interval at an early stop is slightly too narrow. The number of looks is small, and
+the last one has enough runs for any rate.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _FIRST_LOOK = 256
 
 @dataclass(frozen=True, slots=True)
 class _Precision:
-    """How well a fail rate is to be known.
+    """Required precision of a fail rate.
 
     Attributes:
-        half_width: half the width of its interval, at most.
-        runs: so many are enough for that whatever the rate is.
+        half_width: the maximum half width of its interval.
+        runs: the number of runs that is enough for any rate.
     """
 
     half_width: float
@@ -44,7 +44,7 @@ class _Precision:
 
 _USUAL = _Precision(0.01, MOST_RUNS)
 _SEARCHING = {"planner": _Precision(0.04, 600)}
-"""Who plays many turns to take one."""
+"""The precision of personas that simulate many turns for each of their own."""
 
 
 async def measure(
@@ -55,21 +55,21 @@ async def measure(
     workers: Worker,
     most_seconds: float = MOST_SECONDS,
 ) -> AsyncIterator[DryRunReport]:
-    """Play one persona until its fail rate is known well enough.
+    """Simulate one persona until its fail rate is known precisely enough.
 
     Args:
         program: the scenario.
-        persona: who plays; all play the same run numbers, and so have the same luck.
-        options: the seed, the horizon and the most runs.
+        persona: the persona; all personas use the same run numbers, and therefore the same random numbers.
+        options: the seed, the horizon and the maximum number of runs.
         watch: paths of numbers to follow, with their scales.
-        workers: play the runs.
-        most_seconds: so long they may play.
+        workers: worker pool.
+        most_seconds: time limit of the runs.
 
     Yields:
-        The runs so far, from time to time; the last time all of them. They have their detail.
+        The detailed report so far, after each piece; the last one is complete.
 
     Raises:
-        ResourceExhaustedError: the runs take longer than there is time.
+        ResourceExhaustedError: the runs exceed the time limit.
     """
     how = DryRunOptions(persona, options.seed, most_runs(persona, options), options.horizon)
     runner = Runner(program, how, workers, most_seconds)
@@ -86,26 +86,26 @@ async def measure(
 
 
 async def _named(pieces: AsyncIterator[DryRunReport], persona: Persona) -> AsyncIterator[DryRunReport]:
-    """The pieces; when they take too long, it is said whose they are."""
+    """Yield the pieces; add the persona to the error for exceeded time."""
     try:
         async with following(pieces):
             async for piece in pieces:
                 yield piece
     except ResourceExhaustedError as error:
         raise ResourceExhaustedError(
-            f"The runs of the {persona} persona take longer than there is time: leave it out, or allow more"
+            f"The runs of the {persona} persona exceed the time limit: omit it, or allow more"
             " time, fewer runs or a shorter horizon",
             code=error.code,
         ) from None
 
 
 def most_runs(persona: Persona, options: CertificateOptions) -> int:
-    """How many runs a persona plays when its rate is hard to know."""
+    """Return the maximum number of runs of a persona."""
     return min(_precision(persona).runs, options.max_runs)
 
 
 def _looks(most: int) -> Iterator[int]:
-    """After how many runs to look whether there are enough."""
+    """Yield the numbers of runs after which the interval is examined."""
     look = _FIRST_LOOK
     while look < most:
         yield look

@@ -1,4 +1,4 @@
-"""What a certificate says. Its document has these fields under these names."""
+"""Certificate types. The document has these fields under these names."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ __all__ = [
 ]
 
 ENGINE_VERSION: Final = "1.0"
-"""Version of docs/semantics.md. Both cores implement it, so a certificate does not say which one ran."""
+"""The version of docs/semantics.md; both backends implement it, so certificates do not name one."""
 
 LEAST_RUNS: Final = 64
 MOST_RUNS: Final = 9_604
-"""So many runs give ± 1 point, 95 times in 100, whatever the rate is."""
+"""The number of runs for an interval of ± 1 point at any rate, with 95 % confidence."""
 
 _DIGITS = 6
 
 
 def rounded(figure: float) -> float:
-    """A figure as documents have it: the double of six decimals that is nearest, of two the even one.
+    """Round a figure to six decimals, half to even.
 
-    What C libraries disagree about is the 16th digit, so they agree about these.
+    C libraries disagree only from about the 16th digit on, so all of them agree on the rounded value.
     """
     return round(figure, _DIGITS)
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateOptions:
-    """What to measure.
+    """Certificate options.
 
     Attributes:
-        personas: who plays; the random persona always does, because the band is about it.
-        seed: what the seeds of the runs follow from; the specification's own by default.
-        max_runs: most runs of a persona, `LEAST_RUNS` … `MOST_RUNS`.
-        horizon: most turns of a run; the specification's own by default.
+        personas: the personas to measure; the random persona is always included, because it defines the band.
+        seed: the seed of the runs; by default the seed of the specification.
+        max_runs: the maximum number of runs of a persona, `LEAST_RUNS` … `MOST_RUNS`.
+        horizon: the maximum number of turns of a run; by default that of the specification.
     """
 
     personas: tuple[Persona, ...] = PERSONAS
@@ -63,7 +63,7 @@ class CertificateOptions:
 
 
 class CertificateVerdict(Enum):
-    """What a certificate comes to."""
+    """Result of a certification."""
 
     CERTIFIED = "certified"
     REFUSED = "refused"
@@ -71,7 +71,7 @@ class CertificateVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often something happened: in `count` of `total` runs, with its 95 % interval."""
+    """Rate: `count` of `total` runs, with its 95 % interval."""
 
     count: int
     total: int
@@ -81,14 +81,14 @@ class Rate:
 
     @classmethod
     def of(cls, count: int, total: int) -> Rate:
-        """The rate of a count in at least one run."""
+        """Return the rate of a count in at least one run."""
         low, high = interval(count, total)
         return cls(count, total, rounded(count / total), rounded(low), rounded(high))
 
 
 @dataclass(frozen=True, slots=True)
 class NamedCount:
-    """How often something of the specification was at work."""
+    """Number of activations of a named part of the specification."""
 
     id: str
     count: int
@@ -96,7 +96,7 @@ class NamedCount:
 
 @dataclass(frozen=True, slots=True)
 class ActionCount:
-    """In how many turns an action was among the choices, and in how many it was taken."""
+    """Number of turns in which an action was legal, and in which it was chosen."""
 
     id: str
     legal: int
@@ -105,7 +105,7 @@ class ActionCount:
 
 @dataclass(frozen=True, slots=True)
 class TurnCount:
-    """How many runs ended in a turn; turns count from 1."""
+    """Number of runs that ended in a turn; turns count from 1."""
 
     turn: int
     count: int
@@ -113,20 +113,20 @@ class TurnCount:
 
 @dataclass(frozen=True, slots=True)
 class PersonaReport:
-    """How one persona fared. Everything of the specification is in its order, turns in theirs.
+    """Figures of one persona. Parts of the specification are in its order, turns in theirs.
 
     Attributes:
-        persona: who played.
-        turns: turns played in all runs.
-        lost: runs that were lost.
-        won: runs that were won.
-        survived: runs that reached the horizon.
-        errored: runs that ended because the state or a turn outgrew its limits.
-        losses: runs that each loss condition ended.
-        wins: runs that each win condition ended.
-        loss_turns: in which turns runs were lost, without the turns in which none was.
-        actions: how each action was used.
-        events: how often each event was drawn.
+        persona: the persona.
+        turns: the number of turns of all runs.
+        lost: the rate of lost runs.
+        won: the rate of won runs.
+        survived: the rate of runs that reached the horizon.
+        errored: the rate of runs that ended because the state or a turn exceeded its limits.
+        losses: the number of runs that each loss condition ended.
+        wins: the number of runs that each win condition ended.
+        loss_turns: the number of losses per turn; turns without a loss are omitted.
+        actions: the use of each action.
+        events: the number of draws of each event.
     """
 
     persona: Persona
@@ -143,13 +143,13 @@ class PersonaReport:
 
     @property
     def runs(self) -> int:
-        """How many runs were played."""
+        """Return the number of runs."""
         return self.lost.total
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The shares of lost runs between which the specification wants the random persona."""
+    """Band of the specification: the allowed fail rates of the random persona."""
 
     min_fail_rate: float
     max_fail_rate: float
@@ -157,23 +157,23 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What is known about the fairness of one version of a scenario.
+    """Fairness of one version of a scenario.
 
     Attributes:
-        spec_hash: names the version.
+        spec_hash: the hash of the version.
         engine_version: version of the engine's semantics.
         rng_version: version of the random numbers.
-        options: what was measured, with everything that was left open filled in.
-        band: the band that the specification asks for.
-        verdict: refused when a finding is an error.
-        findings: what is in the way, or worth knowing.
-        personas: how each persona fared, in the order of `PERSONAS`.
-        planner_gap: the fail rate of the random persona less the planner's, both over the runs that the
-            planner played; None when it did not.
-        drifts: how each quantity that an ending or decay reads moves.
-        proofs: what was proved without any run.
-        dead_actions: actions that were never among the choices of any persona.
-        dominant_actions: actions that the planner takes almost whenever it can.
+        options: the options, with all defaults filled in.
+        band: the band of the specification.
+        verdict: refused if a finding is an error.
+        findings: errors and warnings.
+        personas: the figures of each persona, in the order of `PERSONAS`.
+        planner_gap: the fail rate of the random persona minus the planner's, on the runs of the planner; None
+            if the planner did not play.
+        drifts: the drift of each quantity that an ending or decay reads.
+        proofs: the proofs.
+        dead_actions: actions that were never legal for any persona.
+        dominant_actions: actions that the planner takes almost whenever they are legal.
     """
 
     spec_hash: str

@@ -1,4 +1,4 @@
-"""Where the certificates of stored scenarios are kept, by their hash."""
+"""Certificate store of stored scenarios, by hash."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["find", "forget", "keep", "latest", "latest_hash"]
 _certificates = Table(
     "scenario_certificates",
     METADATA,
-    # The greatest of a version is its latest; see the table of versions.
+    # The greatest number of a version is its latest certificate; see the table of versions.
     Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
     Column("scenario_id", String(64), nullable=False),
     Column("spec_hash", String(64), nullable=False),
@@ -48,9 +48,9 @@ _columns = _certificates.c
 
 
 async def keep(scenario_id: str, certificate: Certificate, connection: AsyncConnection) -> str:
-    """Keep a certificate as the latest one of the version that it is about, and return its hash.
+    """Store a certificate as the latest one of its version, and return its hash.
 
-    The same certificate again takes the place of what was kept of it.
+    An equal certificate replaces the stored one.
     """
     document = encode(certificate)
     name = certificate_hash(document)
@@ -69,23 +69,23 @@ async def keep(scenario_id: str, certificate: Certificate, connection: AsyncConn
 
 
 async def find(name: str, connection: AsyncConnection) -> Certificate:
-    """A kept certificate by its hash.
+    """Return a stored certificate by its hash.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: the certificate does not exist.
     """
     query = select(_columns.document).where(_columns.certificate_hash == name).limit(1)
     document = await connection.scalar(query)
     if document is None:
         raise NotFoundError(
-            f"There is no certificate {name}; CertifyScenario keeps those of stored scenarios",
+            f"Certificate {name} does not exist; CertifyScenario stores those of stored scenarios",
             code="CERTIFICATE_NOT_FOUND",
         )
     return decode(document)
 
 
 async def latest(scenario_id: str, spec_hash: str, connection: AsyncConnection) -> bytes | None:
-    """The document of the latest certificate of a version; None where it has none."""
+    """Return the document of the latest certificate of a version; None without one."""
     query = select(_columns.document).where(
         _columns.scenario_id == scenario_id, _columns.spec_hash == spec_hash
     )
@@ -96,7 +96,7 @@ async def latest(scenario_id: str, spec_hash: str, connection: AsyncConnection) 
 def latest_hash(
     scenario_id: ColumnElement[str] | str, spec_hash: ColumnElement[str] | str
 ) -> ScalarSelect[str]:
-    """The hash of the latest certificate of a version, null where it has none."""
+    """Return a subquery for the hash of the latest certificate of a version; null without one."""
     return (
         select(_columns.certificate_hash)
         .where(_columns.scenario_id == scenario_id, _columns.spec_hash == spec_hash)
@@ -107,5 +107,5 @@ def latest_hash(
 
 
 async def forget(scenario_id: str, connection: AsyncConnection) -> None:
-    """Drop the certificates of a scenario, in the transaction in which it is deleted."""
+    """Delete the certificates of a scenario, in the transaction of its deletion."""
     await connection.execute(delete(_certificates).where(_columns.scenario_id == scenario_id))

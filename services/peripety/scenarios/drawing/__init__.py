@@ -1,1 +1,1 @@
-"""What drawings are made of: markup that is always well formed, and a frame that says what it shows."""
+"""Drawing primitives: well-formed markup, and a frame with an accessible description."""

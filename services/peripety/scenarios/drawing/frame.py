@@ -1,4 +1,4 @@
-"""The frame of a drawing: it says in words what it shows, and may bring its own style."""
+"""Frame of an SVG drawing, with a description for screen readers and an optional style."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["drawing", "standalone"]
 def drawing(
     name: str, title: str, description: str, size: tuple[float, float], *children: Element
 ) -> Element:
-    """A drawing that says in words what it shows.
+    """Return an SVG drawing with a title and a description.
 
     Args:
-        name: tells it from others of the same page.
-        title: what it is.
-        description: what it shows, for whoever does not see it.
+        name: its id, unique on the page.
+        title: the title.
+        description: its content in words, for screen readers.
         size: its width and height.
-        children: what is drawn.
+        children: the content.
     """
     width, height = size
     return element(
@@ -33,7 +33,7 @@ def drawing(
 
 
 def standalone(svg: Element, style: str) -> Element:
-    """A drawing that brings its own style, for a file of its own."""
+    """Return the drawing with an embedded style, for a separate file."""
     alone = element("svg", element("style", style), *svg)
     alone.attrib.update(svg.attrib)
     return alone

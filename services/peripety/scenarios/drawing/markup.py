@@ -1,6 +1,6 @@
-"""Markup as a tree, so that what a specification says is always text and never markup.
+"""Markup as a tree, so that the text of a specification is always escaped.
 
-`xml.etree` escapes when it writes. No library that draws plots is used: these are rectangles and lines, and
+`xml.etree` escapes on output. A plotting library was rejected: the drawings are rectangles and lines, and
 their bytes must be the same on every machine.
 """
 
@@ -26,7 +26,7 @@ _CONTROL = {
 
 
 def element(tag: str, *children: Node, **attributes: str) -> Element:
-    """An element; in the names of attributes `_` stands for `-`, and a last one for nothing."""
+    """Return an element; in attribute names `_` becomes `-`, and a trailing one is removed."""
     made = Element(tag, {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()})
     last: Element | None = None
     for child in children:
@@ -41,7 +41,7 @@ def element(tag: str, *children: Node, **attributes: str) -> Element:
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Element:
-    """A table whose first column names its rows."""
+    """Return a table whose first column is the row header."""
     body = [
         element(
             "tr",
@@ -59,20 +59,20 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
 
 def number(value: float) -> str:
-    """A length or a place in a drawing."""
+    """Format a length or a coordinate."""
     return f"{value:.1f}"
 
 
 def percent(share: float) -> str:
-    """A share for people."""
+    """Format a share as a percentage."""
     return f"{100 * share:.1f} %"
 
 
 def html(root: Element) -> bytes:
-    """A page as its file has it."""
+    """Serialize an HTML page."""
     return f"<!DOCTYPE html>\n{tostring(root, encoding='unicode', method='html')}\n".encode()
 
 
 def xml(root: Element) -> bytes:
-    """A drawing as its file has it."""
+    """Serialize an SVG drawing."""
     return f"{tostring(root, encoding='unicode')}\n".encode()

@@ -1,1 +1,1 @@
-"""What depends on what in a scenario, how much of it is at work when it is played, and a drawing of that."""
+"""Rule graph of a scenario: dependencies between rules, their activity in simulated runs, and drawings."""

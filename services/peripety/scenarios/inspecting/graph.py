@@ -1,4 +1,4 @@
-"""The rule graph of a specification."""
+"""Construction of the rule graph of a specification."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MOST_EDGES = 20_000
 
 
 def rule_graph(spec: Mapping[str, Any]) -> Graph:
-    """What depends on what in a valid specification.
+    """Return the dependencies in a valid specification.
 
-    A quantity is what some rule reads or writes: a value of the state, or an array as a whole. A rule that
-    touches an object touches all of its quantities.
+    A quantity is a value of the state, or a whole array, that some rule reads or writes. A rule that reads or
+    writes an object depends on all of its quantities.
 
     Raises:
         ResourceExhaustedError: `GRAPH_TOO_LARGE`.
@@ -48,15 +48,15 @@ def rule_graph(spec: Mapping[str, Any]) -> Graph:
 
 def _too_large() -> ResourceExhaustedError:
     return ResourceExhaustedError(
-        f"The rules touch quantities in more than {_MOST_EDGES:,} ways, which nobody could look through: let"
-        " rules name the quantities that they need instead of the objects that hold them",
+        f"The rule graph has more than {_MOST_EDGES:,} edges, which is too many to draw: let rules name the"
+        " quantities that they need instead of whole objects",
         code="GRAPH_TOO_LARGE",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A node with what it touches and schedules."""
+    """Node with its reads, writes and scheduled effects."""
 
     node: Node
     touched: list[tuple[Path, EdgeKind]] = field(default_factory=list)
@@ -74,7 +74,7 @@ def _sections(spec: Mapping[str, Any]) -> Iterator[Iterator[_Rule]]:
 def _acting(
     rules: Iterable[Mapping[str, Any]], section: str, kind: NodeKind, condition: str
 ) -> Iterator[_Rule]:
-    """Actions or events, each with what it schedules."""
+    """Yield actions or events, each with its scheduled effects."""
     for index, rule in enumerate(rules):
         place = pointer([section, index])
         told = phrases.condition(rule[condition])
@@ -88,7 +88,7 @@ def _acting(
 def _carried_out(
     rule: _Rule, effects: Iterable[Mapping[str, Any]], known: Mapping[str, int]
 ) -> Iterator[_Rule]:
-    """A rule with what its effects touch, and then what they schedule."""
+    """Yield a rule with the accesses of its effects, followed by its scheduled effects."""
     later = []
     for index, effect in enumerate(effects):
         if effect["op"] == "schedule":
@@ -119,7 +119,7 @@ def _decays(amounts: Mapping[str, float]) -> Iterator[_Rule]:
 
 
 class _Quantities:
-    """The quantities behind the paths that rules touch: what is touched within others stands for them."""
+    """Quantities behind the accessed paths; an object counts as the quantities accessed within it."""
 
     def __init__(self, state: Any, touched: Iterable[Path]) -> None:
         self._state = state
@@ -132,17 +132,17 @@ class _Quantities:
                 self._within.setdefault(path[:end], []).append(sim.format_path(path))
 
     def nodes(self) -> Iterator[Node]:
-        """A node for each."""
+        """Yield a node for each quantity."""
         for path in self._paths:
             text = sim.format_path(path)
             yield Node(text, NodeKind.QUANTITY, text, phrases.quantity(text))
 
     def at(self, path: Path) -> list[str]:
-        """The ids of the quantities at a path."""
+        """Return the ids of the quantities at a path."""
         return self._within[self._whole(path)]
 
     def _whole(self, path: Path) -> Path:
-        """A path as far as it leads into objects: elements of an array stand for the array."""
+        """Return the part of a path that leads into objects; an element of an array counts as the array."""
         value = self._state
         for end, segment in enumerate(path[1:], start=1):
             if isinstance(value, list) or isinstance(segment, int):

@@ -1,8 +1,8 @@
-"""Heat: how often each node of a rule graph was at work in runs that were played.
+"""Activity of rule graph nodes in simulated runs.
 
-Actions count when they are taken, events when they are drawn (at their onset), endings when they end a run,
-decay in every turn. Effects that are scheduled count when they are scheduled, since a run may be over before
-they are due. A quantity counts as often as the rules that write it do.
+Actions count when chosen, events when drawn (at their onset), endings when they end a run, decay in every
+turn. Scheduled effects count when they are scheduled, because a run may end before they are due. A quantity
+counts as often as all rules that write it.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 __all__ = ["LEVELS", "heat_levels", "measured_heat", "told_heat"]
 
 LEVELS = 5
-"""How many degrees of heat are told apart, besides none at all."""
+"""The number of distinct levels of activity, besides none."""
 
 _ENDINGS = frozenset({NodeKind.LOSS, NodeKind.WIN})
 _WRITING = frozenset({EdgeKind.RAISES, EdgeKind.LOWERS, EdgeKind.WRITES})
 
 
 def measured_heat(graph: Graph, report: DryRunReport, detail: RunDetail) -> dict[str, int]:
-    """How often each node was at work, by its id.
+    """Return the activity of each node, by its id.
 
     Args:
-        graph: the rules.
-        report: what came of runs.
-        detail: what else was counted of the same runs.
+        graph: the rule graph.
+        report: the runs.
+        detail: the detailed counts of the same runs.
     """
     heat: dict[str, int] = {}
     for node in graph.nodes:
@@ -49,7 +49,7 @@ def measured_heat(graph: Graph, report: DryRunReport, detail: RunDetail) -> dict
                 heat[node.node_id] = report.turns
             case _:
                 heat[node.node_id] = 0
-    # The edges of a rule stand before those of what it schedules.
+    # The edges of a rule precede those of its scheduled effects.
     for edge in graph.edges:
         if edge.kind is EdgeKind.SCHEDULES:
             heat[edge.target] = heat[edge.source]
@@ -60,7 +60,7 @@ def measured_heat(graph: Graph, report: DryRunReport, detail: RunDetail) -> dict
 
 
 def heat_levels(inspection: Inspection) -> dict[str, int]:
-    """The degree of heat of each node among those that are counted alike: 0 for none, at most `LEVELS`."""
+    """Return the level of activity of each node among those of its kind: 0 for none, at most `LEVELS`."""
     hottest: defaultdict[str, int] = defaultdict(int)
     for node in inspection.graph.nodes:
         alike = _alike(node)
@@ -76,7 +76,7 @@ def heat_levels(inspection: Inspection) -> dict[str, int]:
 
 
 def told_heat(node: Node, inspection: Inspection) -> str:
-    """The heat of a node for a person, as a share of turns or runs and as a count; empty without runs."""
+    """Describe the activity of a node, as a share of turns or runs and as a count; empty without runs."""
     report = inspection.report
     if report is None:
         return ""
@@ -92,7 +92,7 @@ def told_heat(node: Node, inspection: Inspection) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share in as few digits as tell it from none."""
+    """Format a share with as few digits as distinguish it from zero."""
     return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1g} %"  # noqa: PLR2004 - a per cent
 
 

@@ -1,4 +1,4 @@
-"""From a compiled scenario to its rule graph, with runs that show what of it is at work."""
+"""Inspection of a compiled scenario: its rule graph, with the activity in simulated runs."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = ["inspect"]
 async def inspect(
     program: Program, options: DryRunOptions | None, worker: Worker, most_seconds: float = MOST_SECONDS
 ) -> AsyncIterator[Progress | Inspection]:
-    """Draw up the rule graph of a scenario.
+    """Build the rule graph of a scenario.
 
     Args:
         program: the scenario.
-        options: the runs that show what is at work, all `max_runs` of them; None for none.
-        worker: plays them.
-        most_seconds: so long they may play.
+        options: the runs that measure activity, exactly `max_runs` of them; None for no runs.
+        worker: runs the simulation.
+        most_seconds: time limit of the runs.
 
     Yields:
         Progress, and the inspection as the last event.
 
     Raises:
-        ResourceExhaustedError: the runs take longer than there is time, or `GRAPH_TOO_LARGE`.
+        ResourceExhaustedError: the runs exceed the time limit, or `GRAPH_TOO_LARGE`.
     """
     graph, name = await worker.run(rule_graph, program.spec), program.spec["name"]
     if options is None:

@@ -1,4 +1,4 @@
-"""Inspections of documents and of stored scenarios."""
+"""Inspection service for documents and stored scenarios."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["Inspector"]
 
 
 class Inspector:
-    """Inspects scenarios.
+    """Inspection of scenarios.
 
     Args:
-        registry: has those that are stored.
-        programs: the compiled form of those.
-        workers: check and play.
+        registry: stored scenarios.
+        programs: cache of their compiled programs.
+        workers: pool for validation and simulation.
     """
 
     def __init__(self, registry: ScenarioRegistry, programs: Programs, workers: Workers) -> None:
@@ -40,12 +40,12 @@ class Inspector:
 
         Args:
             document: the specification, any bytes.
-            options: the runs that show what is at work; None for none.
+            options: the runs that measure activity; None for no runs.
 
         Raises:
-            InvalidArgumentError: the document is empty or too large, or an option out of range.
+            InvalidArgumentError: the document is empty or too large, or an option is out of range.
             SpecError: the document has errors.
-            ResourceExhaustedError: the runs take longer than there is time, or `GRAPH_TOO_LARGE`.
+            ResourceExhaustedError: the runs exceed the time limit, or `GRAPH_TOO_LARGE`.
         """
         check_document(document)
         if options is not None:
@@ -56,7 +56,7 @@ class Inspector:
         """Inspect the latest version of a stored scenario; see `inspect`.
 
         Raises:
-            NotFoundError: there is no such scenario.
+            NotFoundError: the scenario does not exist.
         """
         if options is not None:
             check_options(options)

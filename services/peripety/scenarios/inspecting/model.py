@@ -1,4 +1,4 @@
-"""The rule graph: what stands in it, and what was seen of it in play."""
+"""Rule graph types, and the activity measured in runs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["INSPECTING_RUNS", "Edge", "EdgeKind", "Graph", "Inspection", "Node", "NodeKind"]
 
 INSPECTING_RUNS = 1_024
-"""Runs that heat is counted over, where nobody says how many."""
+"""The default number of runs for activity."""
 
 
 class NodeKind(Enum):
-    """What a node stands for."""
+    """Kind of a node."""
 
     QUANTITY = "quantity"
     ACTION = "action"
@@ -30,7 +30,7 @@ class NodeKind(Enum):
 
 
 class EdgeKind(Enum):
-    """What one node does to another; `WRITES` where it may raise it, lower it, or neither."""
+    """Kind of an edge; `WRITES` if the direction of a change is unknown."""
 
     READS = "reads"
     RAISES = "raises"
@@ -41,14 +41,14 @@ class EdgeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A rule, or a quantity.
+    """Rule or quantity.
 
     Attributes:
-        node_id: its JSON Pointer; of a quantity its path.
-        kind: what it is.
-        key: what the specification calls it: its id, or the path of what decays; of a quantity its path.
-        label: its name for a person.
-        condition: when it may be done or happen, or when it ends a run, in words; empty for always.
+        node_id: its JSON Pointer; for a quantity its path.
+        kind: its kind.
+        key: its id in the specification; for decay and quantities the path.
+        label: its display name.
+        condition: its condition in words; empty for always.
     """
 
     node_id: str
@@ -60,7 +60,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What a rule does to a quantity, or to a scheduled effect: `source` and `target` are ids of nodes."""
+    """Relation of a rule to a quantity or to a scheduled effect; `source` and `target` are ids of nodes."""
 
     source: str
     target: str
@@ -69,12 +69,12 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """What depends on what.
+    """Rule graph.
 
     Attributes:
         nodes: in the order of the specification: quantities, actions, events, losses, decay, wins; scheduled
-            effects after the rule that schedules them.
-        edges: in the order of the rules, each once.
+            effects after their rule.
+        edges: in the order of the rules, without duplicates.
     """
 
     nodes: tuple[Node, ...]
@@ -83,13 +83,13 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A rule graph, and how much of it was at work.
+    """Rule graph with its activity.
 
     Attributes:
-        name: the scenario's.
-        graph: what depends on what.
-        report: the runs that were played, with their detail; None where none were.
-        heat: how often each node was at work in them, by its id; empty without them.
+        name: the name of the scenario.
+        graph: the rule graph.
+        report: the runs, with their details; None without runs.
+        heat: the activity of each node in them, by its id; empty without runs.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What rules touch: the paths that an expression reads, and those that an effect writes."""
+"""Dependencies of rules: the paths that an expression reads, and those that an effect writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BY_SIGN = {1: EdgeKind.RAISES, -1: EdgeKind.LOWERS, 0: EdgeKind.WRITES}
 
 
 def read_paths(logic: Any) -> Iterator[Path]:
-    """The paths into the state that an expression reads, as often as it does."""
+    """Yield the state paths that an expression reads, with repetitions."""
     if isinstance(logic, list):
         for item in logic:
             yield from read_paths(item)
@@ -31,16 +31,16 @@ def read_paths(logic: Any) -> Iterator[Path]:
                 yield from _named(operands[:1])
             elif operator in {"missing", "missing_some"}:
                 yield from _named(operands)
-            # What is done with each element sees nothing but that element.
+            # The expression for each element can read only that element.
             yield from read_paths([*operands[:1], *operands[2:]] if operator in _ITERATORS else operands)
 
 
 def written_paths(effect: Mapping[str, Any], signs: Mapping[str, int]) -> Iterator[tuple[Path, EdgeKind]]:
-    """The paths that an effect writes, and how; none for an effect that only logs or schedules.
+    """Yield the paths that an effect writes, with the kind of the write; none for logs and schedules.
 
     Args:
         effect: the effect.
-        signs: the signs of the derived values that it may name.
+        signs: the signs of the derived values in scope.
     """
     if "path" not in effect:
         return
@@ -53,7 +53,7 @@ def written_paths(effect: Mapping[str, Any], signs: Mapping[str, int]) -> Iterat
 
 
 def _named(operands: list[Any]) -> Iterator[Path]:
-    """The variables among operands that are of the state."""
+    """Yield the state variables among operands."""
     for operand in operands:
         if isinstance(operand, list):
             yield from _named(operand)

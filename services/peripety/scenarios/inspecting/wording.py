@@ -1,4 +1,4 @@
-"""A rule graph in words."""
+"""Rule graph as text."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PASSIVE = {
     EdgeKind.SCHEDULES: "scheduled by",
 }
 VERBS = {**{kind: kind.value for kind in EdgeKind}, EdgeKind.WRITES: "changes"}
-"""What a rule does to what its edge leads to."""
+"""The verb for each kind of edge."""
 
 
 def told_doings(graph: Graph) -> dict[str, str]:
-    """What each node does and what is done to it, by its id: `reads a; raises b, c`."""
+    """Describe the edges of each node, by its id: `reads a; raises b, c`."""
     labels = {node.node_id: node.label for node in graph.nodes}
     doings: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for kind in EdgeKind:
@@ -40,7 +40,7 @@ def told_doings(graph: Graph) -> dict[str, str]:
 
 
 def told_nodes(inspection: Inspection) -> dict[str, str]:
-    """All there is to say of each node, by its id, in one line."""
+    """Describe each node in one line, by its id."""
     doings = told_doings(inspection.graph)
     told = {}
     for node in inspection.graph.nodes:
@@ -54,7 +54,7 @@ def told_nodes(inspection: Inspection) -> dict[str, str]:
 
 
 def told_runs(inspection: Inspection) -> str:
-    """Who played how much and what came of it; empty without runs."""
+    """Describe the runs and their results; empty without runs."""
     report = inspection.report
     if report is None:
         return ""

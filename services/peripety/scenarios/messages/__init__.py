@@ -1,1 +1,1 @@
-"""Scenarios ↔ protobuf messages, nothing else."""
+"""Conversion between scenario types and protobuf messages."""

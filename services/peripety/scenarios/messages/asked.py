@@ -1,4 +1,4 @@
-"""What requests ask for."""
+"""Requests from protobuf messages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LEVELS = {
 
 
 def order(request: pb.GenerateScenarioRequest) -> GenerationOrder:
-    """What a request wants a specification about."""
+    """Convert a generation request."""
     return GenerationOrder(
         description=request.description,
         seed=request.seed if request.HasField("seed") else None,
@@ -60,7 +60,7 @@ def order(request: pb.GenerateScenarioRequest) -> GenerationOrder:
 
 
 def amendment(request: pb.AmendScenarioRequest) -> AmendmentOrder:
-    """What a request wants changed."""
+    """Convert an amendment request."""
     return AmendmentOrder(
         request.scenario_id,
         request.instruction,
@@ -77,15 +77,15 @@ def _limits(request: pb.GenerateScenarioRequest | pb.AmendScenarioRequest) -> Ge
 
 
 def level_asked(level: pb.ValidationLevel.ValueType, default: _Default) -> Level | _Default:
-    """How much is to be checked."""
+    """Convert a validation level; return the default if it is unspecified."""
     if level == pb.VALIDATION_LEVEL_UNSPECIFIED:
         return default
-    require(level in _LEVELS, ".level", "is no ValidationLevel")
+    require(level in _LEVELS, ".level", "is not a ValidationLevel")
     return _LEVELS[level]
 
 
 def batch_options(options: pb.ValidationOptions) -> BatchOptions:
-    """How to check the items of a batch."""
+    """Convert batch validation options."""
     return BatchOptions(
         level_asked(options.level, Level.STATIC),
         dry_run_options(options.dry_run),
@@ -94,19 +94,19 @@ def batch_options(options: pb.ValidationOptions) -> BatchOptions:
 
 
 def balance_order(request: pb.BalanceScenarioRequest) -> BalanceOrder:
-    """What to balance, and where to; everybody may play."""
+    """Convert a balance request; every persona is allowed."""
     require(request.HasField("target"), ".target", "is required: how often the persona should lose")
     target = Target(request.target.min_fail_rate, request.target.max_fail_rate)
     return BalanceOrder(request.spec, target, _simulated(request.dry_run, CONFIRMING_RUNS))
 
 
 def inspection_options(request: pb.InspectScenarioRequest) -> DryRunOptions | None:
-    """How to simulate to see what is at work, if at all; everybody may play."""
+    """Convert the simulation options of an inspection, None for no runs; every persona is allowed."""
     return _simulated(request.dry_run, INSPECTING_RUNS) if request.HasField("dry_run") else None
 
 
 def dry_run_options(options: pb.DryRunOptions) -> DryRunOptions:
-    """How to simulate for the gate, which not everybody plays."""
+    """Convert simulation options of the gate, which allows only some personas."""
     simulated = _simulated(options, _MAX_RUNS)
     if simulated.persona not in _GATE_PERSONAS:
         raise unsupported(".dry_run.persona", engine.Persona.Name(options.persona))
@@ -114,7 +114,7 @@ def dry_run_options(options: pb.DryRunOptions) -> DryRunOptions:
 
 
 def _simulated(options: pb.DryRunOptions, runs: int) -> DryRunOptions:
-    require(options.persona in _PERSONAS, ".dry_run.persona", "is no Persona")
+    require(options.persona in _PERSONAS, ".dry_run.persona", "is not a Persona")
     return DryRunOptions(
         persona=_PERSONAS[options.persona],
         seed=options.seed if options.HasField("seed") else None,
@@ -124,7 +124,7 @@ def _simulated(options: pb.DryRunOptions, runs: int) -> DryRunOptions:
 
 
 def provider(name: str) -> ProviderName | None:
-    """The provider whose rules have to be met, if one was named."""
+    """Convert the name of a provider whose tool limits apply; None if empty."""
     known = {known.value: known for known in ProviderName}
-    require(not name or name in known, ".provider", f"is none of {', '.join(known)}; empty for none")
+    require(not name or name in known, ".provider", f"must be one of {', '.join(known)}, or empty")
     return known.get(name)

@@ -1,4 +1,4 @@
-"""Certificates, what is asked for them, and how they come about."""
+"""Certificates, their options and their progress as protobuf messages."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ __all__ = ["certificate", "certify_response", "check_response", "options_asked"]
 
 
 def options_asked(options: pb.CertificateOptions, field: str = ".options") -> CertificateOptions:
-    """What is to be measured.
+    """Convert certificate options.
 
     Args:
-        options: as they were sent.
-        field: where they stand in the request.
+        options: the message.
+        field: its path in the request.
     """
     for persona in options.personas:
-        require(persona in parts.PERSONAS, f"{field}.personas", "names no Persona")
+        require(persona in parts.PERSONAS, f"{field}.personas", "is not a Persona")
     return CertificateOptions(
         personas=tuple(parts.PERSONAS[persona] for persona in options.personas) or PERSONAS,
         seed=options.seed if options.HasField("seed") else None,
@@ -48,7 +48,7 @@ def options_asked(options: pb.CertificateOptions, field: str = ".options") -> Ce
 
 
 def certify_response(event: CertifyEvent) -> pb.CertifyScenarioResponse:
-    """What happened while a specification was certified; the sequence is left open."""
+    """Convert an event of a certification; the caller sets the sequence number."""
     response = pb.CertifyScenarioResponse
     match event:
         case Progress():
@@ -62,7 +62,7 @@ def certify_response(event: CertifyEvent) -> pb.CertifyScenarioResponse:
 
 
 def check_response(event: Progress | Comparison) -> pb.CheckCertificateResponse:
-    """What happened while a certificate was checked; the sequence is left open."""
+    """Convert an event of a certificate check; the caller sets the sequence number."""
     response = pb.CheckCertificateResponse
     match event:
         case Progress():
@@ -73,7 +73,7 @@ def check_response(event: Progress | Comparison) -> pb.CheckCertificateResponse:
 
 
 def certificate(certified: Certificate) -> pb.Certificate:
-    """A certificate with its document."""
+    """Convert a certificate with its document."""
     document = encode(certified)
     return pb.Certificate(
         certificate_hash=certificate_hash(document),

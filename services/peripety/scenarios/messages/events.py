@@ -1,4 +1,4 @@
-"""What happened to a specification; the sequence of each message is left open."""
+"""Events of scenario operations as protobuf messages; the caller sets the sequence number of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["amend_response", "balance_response", "compile_response", "generation
 
 
 def generation_response(event: GenerationEvent) -> pb.GenerateScenarioResponse:
-    """What happened to a specification while it was written; the sequence is left open."""
+    """Convert an event of a generation; the caller sets the sequence number."""
     response = pb.GenerateScenarioResponse
     match event:
         case Progress():
@@ -87,7 +87,7 @@ def _completed(event: Completed) -> pb.GenerateScenarioResponse.Completed:
 
 
 def compile_response(event: CompileEvent) -> pb.CompileScenarioResponse:
-    """What happened to a specification while it was compiled; the sequence is left open."""
+    """Convert an event of a registration; the caller sets the sequence number."""
     response = pb.CompileScenarioResponse
     match event:
         case Progress():
@@ -104,7 +104,7 @@ def compile_response(event: CompileEvent) -> pb.CompileScenarioResponse:
 
 
 def amend_response(event: AmendEvent) -> pb.AmendScenarioResponse:
-    """What happened to a scenario while it was changed; the sequence is left open."""
+    """Convert an event of an amendment; the caller sets the sequence number."""
     response = pb.AmendScenarioResponse
     match event:
         case Progress():
@@ -132,7 +132,7 @@ def amend_response(event: AmendEvent) -> pb.AmendScenarioResponse:
 
 
 def balance_response(event: BalanceEvent) -> pb.BalanceScenarioResponse:
-    """What happened to a specification while it was balanced; the sequence is left open."""
+    """Convert an event of a balancing; the caller sets the sequence number."""
     response = pb.BalanceScenarioResponse
     match event:
         case Progress():

@@ -1,4 +1,4 @@
-"""Rule graphs."""
+"""Rule graphs as protobuf messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["inspection_response"]
 
 
 def inspection_response(inspection: Inspection) -> pb.InspectScenarioResponse:
-    """A rule graph with its heat."""
+    """Convert a rule graph with its activity."""
     graph = inspection.graph
     nodes = [
         pb.RuleNode(

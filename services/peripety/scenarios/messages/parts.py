@@ -1,4 +1,4 @@
-"""What several messages are made of."""
+"""Protobuf messages shared by several requests and responses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MAX_FINDINGS = 50
 
 
 def progress(event: Progress) -> pb.Progress:
-    """How far a piece of work has come."""
+    """Convert progress."""
     return pb.Progress(
         stage=pb.Stage.Value(f"STAGE_{event.stage.name}"),
         message=event.message,
@@ -47,14 +47,14 @@ def progress(event: Progress) -> pb.Progress:
 
 
 def findings(found: Sequence[Finding]) -> pb.Findings:
-    """What is wrong, errors first; a long list is cut."""
+    """Convert findings, errors first; a long list is truncated."""
     worst_first = sorted(found, key=lambda finding: finding.severity is not Severity.ERROR)
     told = map(finding_to_proto, worst_first[:_MAX_FINDINGS])
     return pb.Findings(findings=told, total=len(found))
 
 
 def rule_edit(edit: RuleEdit) -> pb.RuleEdit:
-    """One difference between two documents."""
+    """Convert a difference between two documents."""
     return pb.RuleEdit(
         kind=pb.RuleEditKind.Value(f"RULE_EDIT_KIND_{edit.kind.name}"),
         path=edit.path,
@@ -65,7 +65,7 @@ def rule_edit(edit: RuleEdit) -> pb.RuleEdit:
 
 
 def number_edits(edits: Sequence[NumberEdit]) -> list[pb.NumberEdit]:
-    """The numbers that were moved."""
+    """Convert the moved numbers."""
     return [
         pb.NumberEdit(path=edit.path, before=edit.before, after=edit.after, summary=edit.summary)
         for edit in edits
@@ -73,26 +73,26 @@ def number_edits(edits: Sequence[NumberEdit]) -> list[pb.NumberEdit]:
 
 
 def rebalanced(event: NumbersMoved) -> pb.Rebalanced:
-    """The numbers that were moved of what a model wrote."""
+    """Convert the event of moved numbers."""
     return pb.Rebalanced(edits=number_edits(event.edits), before=report(event.before))
 
 
 def persona(name: Persona) -> engine.Persona.ValueType:
-    """Who plays."""
+    """Convert a persona."""
     return engine.Persona.Value(f"PERSONA_{name.upper()}")
 
 
 PERSONAS: dict[int, Persona] = {persona(name): name for name in sim.PERSONAS}
-"""Who plays, by the number in a message."""
+"""The personas, by their number in a message."""
 
 
 def rate_to_proto(rate: Rate) -> common.Rate:
-    """How often something happened."""
+    """Convert a rate."""
     return common.Rate(count=rate.count, total=rate.total, value=rate.value, low=rate.low, high=rate.high)
 
 
 def report(played: DryRunReport) -> pb.DryRunReport:
-    """What came of simulated runs."""
+    """Convert the report of simulated runs."""
     low, high = interval(played.lost, played.runs)
     return pb.DryRunReport(
         runs=played.runs,

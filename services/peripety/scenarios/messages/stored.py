@@ -1,4 +1,4 @@
-"""Scenarios that are kept, and what they offer."""
+"""Stored scenarios and their tools as protobuf messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["compiled_scenario", "scenario", "summaries", "tools"]
 
 
 def scenario(record: ScenarioRecord) -> pb.CompiledScenario:
-    """A stored scenario."""
+    """Convert a stored scenario."""
     stored = record.scenario
     compiled = pb.CompiledScenario(
         scenario_id=stored.scenario_id,
@@ -38,7 +38,7 @@ def scenario(record: ScenarioRecord) -> pb.CompiledScenario:
 
 
 def summaries(page: Page[ScenarioSummary]) -> list[pb.ScenarioSummary]:
-    """The stored versions of a page."""
+    """Convert a page of stored versions."""
     told = []
     for stored in page.items:
         summary = pb.ScenarioSummary(
@@ -54,7 +54,7 @@ def summaries(page: Page[ScenarioSummary]) -> list[pb.ScenarioSummary]:
 
 
 def compiled_scenario(message: pb.CompiledScenario) -> CompiledScenario:
-    """What is played of a stored scenario."""
+    """Convert a stored scenario from its message."""
     return CompiledScenario(
         scenario_id=message.scenario_id,
         name=message.name,
@@ -65,7 +65,7 @@ def compiled_scenario(message: pb.CompiledScenario) -> CompiledScenario:
 
 
 def tools(offered: Iterable[ScenarioTool], spec_hash: str) -> pb.GetScenarioToolsResponse:
-    """What models may be offered in a version of a scenario."""
+    """Convert the tools of a version of a scenario."""
     response = pb.GetScenarioToolsResponse(spec_hash=spec_hash)
     for one in offered:
         response.tools.add(

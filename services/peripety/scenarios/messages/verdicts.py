@@ -1,4 +1,4 @@
-"""What came of checking the items of a batch."""
+"""Items and verdicts of a batch as protobuf messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_ITEM_ID_BYTES = 256
 
 
 def documents(items: Iterable[pb.SpecItem]) -> list[Document[str]]:
-    """The specifications of a message. What is wrong with an item is no matter of the others."""
+    """Convert the items of a message; an invalid item does not affect the others."""
     return [(item.item_id, _content(item)) for item in items]
 
 
@@ -38,7 +38,7 @@ def _content(item: pb.SpecItem) -> bytes | Verdict:
 
 
 def responses(found: Iterable[tuple[str, Verdict]]) -> Iterator[pb.ValidateScenariosResponse]:
-    """Verdicts in as few messages as their sizes allow; the sequence is left open."""
+    """Convert verdicts to as few messages as sizes allow; the caller sets the sequence numbers."""
     for some in parcels(_verdict(item_id, verdict) for item_id, verdict in found):
         yield pb.ValidateScenariosResponse(verdicts=some)
 

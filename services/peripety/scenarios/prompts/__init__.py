@@ -1,4 +1,4 @@
-"""The system prompts of those who write scenarios."""
+"""System prompts of scenario generation."""
 
 from __future__ import annotations
 

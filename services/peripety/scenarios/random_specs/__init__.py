@@ -1,8 +1,8 @@
-"""Good specifications at random: valid, playable, as hard as others are, and winnable where they can be won.
+"""Generator of random specifications: valid, playable, of usual difficulty, and winnable if they have a goal.
 
-They are made for trying out whatever takes many specifications. No model is asked and nothing is simulated:
-`calibration` says why they can be lost and won. The specification of a seed and an index is the same on every
-machine, on both cores, and whatever else is asked for.
+They serve as test data for anything that needs many specifications. Generation needs neither a model nor
+simulation: The analytic calibration explains why they can be lost and won. The specification of a seed and an
+index is the same on every machine and backend.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["MAX_INDEX", "random_spec"]
 
 
 def random_spec(seed: int, index: int) -> bytes:
-    """The canonical JSON of a specification.
+    """Return a specification as canonical JSON.
 
     Args:
         seed: an unsigned 64-bit integer.
-        index: number of the specification under this seed, up to `MAX_INDEX`.
+        index: the number of the specification under this seed, up to `MAX_INDEX`.
 
     Raises:
-        InvalidArgumentError: one of them is out of range.
+        InvalidArgumentError: an argument is out of range.
     """
     if not 0 <= index <= MAX_INDEX:
         raise InvalidArgumentError(f"index must be an integer, 0 … {MAX_INDEX}, not {index}")

@@ -1,4 +1,4 @@
-"""What can be done in a random specification."""
+"""Actions of a random specification."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["write_actions"]
 
 
 def write_actions(source: Source, world: World, frame: Frame) -> list[Rule]:
-    """Actions such that every gauge can be relieved, every stock gathered, every flag, mode and row used.
+    """Return actions that relieve every gauge, gather every stock, and use every flag, mode and list.
 
-    Whatever guards one holds at the start, or after one other action or event. What serves the goal comes
-    last, and nothing guards it.
+    The conditions of an action hold at the start, or after one other action or event. The action for the goal
+    is the last one, and has no conditions.
     """
     rules = [
         *(_relief(source, world, gauge, frame) for gauge in world.gauges),
@@ -75,7 +75,7 @@ def _gathering(source: Source, world: World, stock: Stock) -> Rule:
 
 
 def _switching(source: Source, world: World, flag: Flag) -> Iterator[Rule]:
-    """Set a flag, unless only events do, and clear it."""
+    """Yield actions that set a flag, unless only events do, and clear it."""
     gauge = source.pick(world.gauges)
     if not flag.by_events:
         setting = Rule(guards=[flag.off()])
@@ -92,7 +92,7 @@ def _switching(source: Source, world: World, flag: Flag) -> Iterator[Rule]:
 
 
 def _choosing(source: Source, world: World, mode: Mode) -> Iterator[Rule]:
-    """Change a mode: to what a parameter says, or to each option by an action of its own."""
+    """Yield actions that change a mode: one with a parameter, or one for each option."""
     if mode.patched:
         yield from (_patching(source, world, mode, option) for option in mode.options)
         return
@@ -116,7 +116,7 @@ def _patching(source: Source, world: World, mode: Mode, option: str) -> Rule:
 
 
 def _handling(source: Source, world: World, row: Row) -> Iterator[Rule]:
-    """Put something into a row, and take it out."""
+    """Yield actions that add an item to a list, and remove one."""
     gauge = source.pick(world.gauges)
     filling = Rule(guards=[row.open()])
     filling.effects.append({"op": "push", "path": row.path, "value": row.item(source.between(1, 5))})
@@ -131,7 +131,7 @@ def _handling(source: Source, world: World, row: Row) -> Iterator[Rule]:
 
 
 def _trade(source: Source, world: World) -> Rule:
-    """Relieve one gauge at the cost of another."""
+    """Return an action that relieves one gauge and harms another."""
     rule = Rule()
     better = source.pick(world.gauges)
     rule.relieve(better, variable(source, world, rule, better, source.between(2, 6), params=True))
@@ -142,7 +142,7 @@ def _trade(source: Source, world: World) -> Rule:
 
 
 def _progress(source: Source, world: World, goal: Goal) -> Rule:
-    """Serve the goal."""
+    """Return the action for the goal."""
     rule = Rule()
     if source.chance(25):
         rule.params["count"] = {"type": "integer", "minimum": 1, "maximum": 2}

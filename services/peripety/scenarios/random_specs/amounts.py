@@ -1,4 +1,4 @@
-"""How far rules of a random specification move a gauge: always as far, or as something else decides."""
+"""Amounts of changes in a random specification: fixed, or dependent on the state or a parameter."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ __all__ = ["fixed", "variable"]
 Json = dict[str, Any]
 
 _DEPENDING = 35
-"""How many amounts of a hundred depend on something."""
+"""The percentage of amounts that are not fixed."""
 
 
 def fixed(gauge: Gauge, steps: int) -> Amount:
-    """So many steps, always."""
+    """Return a fixed number of steps."""
     return Amount(steps, steps, gauge.steps(steps))
 
 
 def variable(
     source: Source, world: World, rule: Rule, gauge: Gauge, steps: int, *, params: bool = False
 ) -> Amount:
-    """About so many steps, which may depend on what stands in the state.
+    """Return about a number of steps, possibly dependent on the state.
 
     Args:
-        source: where choices come from.
-        world: what it may depend on.
-        rule: whose effect it is for; it gets the derived value.
-        gauge: what will move.
+        source: the random draws.
+        world: the state variables.
+        rule: the rule of the effect; it gets the derived value.
+        gauge: the changed gauge.
         steps: 1 or more.
-        params: whether it may depend on a parameter of the rule, which gets one then.
+        params: True if the amount may depend on a parameter, which is then added to the rule.
     """
     if not source.chance(_DEPENDING):
         return fixed(gauge, steps)
@@ -53,33 +53,33 @@ def variable(
             lambda: _by_boolean(rule, gauge, steps),
             lambda: _by_share(rule, gauge, steps, source),
         ]
-        if not rule.guards:  # what it costs already may be of the same stock
+        if not rule.guards:  # its price may be of the same stock
             ways.append(lambda: _by_count(rule, gauge, steps, source.pick(world.stocks)))
     return source.pick(ways)()
 
 
 def _by_stock(rule: Rule, gauge: Gauge, steps: int, stock: Stock) -> Amount:
-    """In proportion to a stock, within bounds."""
+    """Return an amount proportional to a stock, within bounds."""
     grown = {"*": [var(stock.path), gauge.steps(steps / stock.start)]}
     expression = {"max": [gauge.steps(steps / 2), {"min": [grown, gauge.steps(1.5 * steps)]}]}
     return Amount(steps, 1.5 * steps, rule.derive("amount", expression))
 
 
 def _by_turn(rule: Rule, gauge: Gauge, steps: int, cycle: int) -> Amount:
-    """More and more for some turns, and from the start again."""
+    """Return an amount that grows for some turns and then starts again."""
     more = {"*": [{"%": [var("turn"), cycle]}, gauge.steps(1)]}
     expression = {"+": [gauge.steps(steps), more]}
     return Amount(steps + (cycle - 1) / 2, steps + cycle - 1, rule.derive("amount", expression))
 
 
 def _by_flag(rule: Rule, gauge: Gauge, steps: int, flag: Flag) -> Amount:
-    """More while a flag is set."""
+    """Return an amount that is larger while a flag is set."""
     expression = {"if": [var(flag.path), gauge.steps(2 * steps), gauge.steps(steps)]}
     return Amount(1.4 * steps, 2 * steps, rule.derive("amount", expression))
 
 
 def _by_mode(rule: Rule, gauge: Gauge, steps: int, mode: Mode) -> Amount:
-    """One step more for each option of a mode."""
+    """Return an amount with one more step for each option of a mode."""
     last = len(mode.options) - 1
     choices: list[Any] = []
     for more, option in enumerate(mode.options[:last]):
@@ -102,7 +102,7 @@ def _by_share(rule: Rule, gauge: Gauge, steps: int, source: Source) -> Amount:
 
 
 def _by_count(rule: Rule, gauge: Gauge, steps: int, stock: Stock) -> Amount:
-    """By what one is willing to spend of a stock."""
+    """Return an amount equal to the units of a stock that the player spends."""
     rule.params["count"] = {"type": "integer", "minimum": 1, "maximum": 3}
     rule.spend(stock, var("params.count"))
     expression = {"*": [var("params.count"), gauge.steps(steps / 2)]}

@@ -1,4 +1,4 @@
-"""Puts a random specification together."""
+"""Assembly of a random specification."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 def write_spec(seed: int, index: int) -> Json:
-    """The specification of a seed and a number."""
+    """Return the specification of a seed and an index."""
     source = Source(seed, index)
     frame = Frame.chosen(source)
     world = World.laid_out(source, frame)

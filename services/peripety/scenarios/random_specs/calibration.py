@@ -1,20 +1,20 @@
-"""Where a random specification begins and ends, so that it is about as hard as wanted and can be won.
+"""Analytic calibration of a random specification: start values and limits for the wanted difficulty.
 
-**How hard.** Under random play a gauge walks: it moves by what the rules do, as often as they are chosen or
-drawn. Of such a walk mean and variance are known without playing it. A gauge starts as far from its edge as
-it is expected to move towards it within a run, and some standard deviations more or less.
+**Difficulty.** Under random play a gauge is a random walk: rules move it as often as they are chosen or
+drawn. Mean and variance of the walk are known without simulation. The distance of a gauge from its limit is
+the expected movement in a run, plus some standard deviations.
 
-**Why it can be won.** The weights of all events together are below 1, so with some luck none is drawn. Let
-then the action that serves the goal be taken in every turn. Nothing guards it, and it adds at least a step,
-so a target of n steps is reached in turn n. Each of these turns takes no more from a gauge than its drain and
-what this action takes. The target is set such that until then every gauge keeps a share of `KEPT` of its
-distance, and that n is before the deadline and the horizon; nor has an event set a flag. So no loss condition
-has held (`endings.write_losses`), and the win condition asks for no more than that (`endings.write_wins`).
+**Why it can be won.** The weights of all events add up to less than 1, so with some luck no event is drawn.
+Let the player take the action for the goal in every turn. It has no conditions and adds at least a step, so a
+target of n steps is reached in turn n. In each of these turns a gauge loses at most its drain and the price
+of this action. The target is set such that every gauge still has the reserved share of its distance then, and
+that n is before the deadline and the horizon. No event has set a flag. So no loss condition has held, and the
+win condition requires no more than that.
 
-**Why it can be lost.** Each gauge is harmed by an event that nothing prevents, after some turns at most, and
-none is farther from its edge than what such turns take of it if that event is drawn in most of them.
+**Why it can be lost.** Each gauge has an event that harms it and that nothing prevents, from some turn on.
+Its distance is at most the harm of such turns if that event is drawn in most of them.
 
-Only + - * / and the square root are used here, which every machine rounds alike.
+Only + - * / and the square root are used, because every machine rounds them alike.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["KEPT", "settle"]
 
 KEPT = 0.2
-"""The share of its distance that each gauge has left when the goal is reached in the way told above."""
+"""The remaining share of each gauge's distance when the goal is reached as described above."""
 
 _LEAST_DISTANCE = 6
 _LEAST_TURNS = 2.5
@@ -44,22 +44,23 @@ _LEAST_VARIANCE = 0.25
 _REACHABLE = 0.7
 _LONGEST_SERVICE = 0.8
 _ANY = 10**6
-# Standard deviations to spare, and the fail rate that nearly all specifications with them exceed. One gauge
-# decides how hard a specification is; the others lose more rarely.
+# Spare standard deviations, and the fail rate that nearly all specifications with them exceed. One gauge
+# determines the
+# difficulty; the others lose more rarely.
 _SPARE = ((-0.8, 0.1), (-0.4, 0.1), (0.0, 0.1), (0.4, 0.08), (0.7, 0.05), (1.0, 0.03), (1.3, 0.02))
 _OTHERS_SPARE = 0.9
 _MOST_SPARE = 1.7
-# Steps towards losing that a gauge takes in a turn of random play, more than it is relieved by.
+# Steps towards a loss per turn of random play, in excess of the relief.
 _PULL = (0.1, 0.2, 0.3, 0.4, 0.6)
 _DRAIN_STEP = 0.05
-# When random play reaches the goal, in horizons.
+# The time when random play reaches the goal, in horizons.
 _EAGERNESS = (0.4, 0.6, 0.8, 1.0, 1.2)
 _LATEST_EAGERNESS_FOR_DEADLINE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class _Rates:
-    """How often rules apply their effects in a turn of random play, as a guess."""
+    """Estimated frequency of each rule in a turn of random play."""
 
     rules: tuple[tuple[Rule, float], ...]
 
@@ -73,7 +74,7 @@ class _Rates:
         return next(rate for rule, rate in self.rules if rule is wanted)
 
     def walk(self, gauge: Gauge) -> tuple[float, float]:
-        """Mean and variance of a gauge's turn in steps away from losing, its drain not included."""
+        """Return mean and variance of a gauge's steps per turn away from a loss, without its drain."""
         moves = [(rate, rule.turns * mean) for rule, rate in self.rules for mean in _means(rule, gauge)]
         mean = sum(rate * steps for rate, steps in moves)
         return mean, sum(rate * steps * steps for rate, steps in moves) - mean * mean
@@ -82,17 +83,17 @@ class _Rates:
 def settle(
     source: Source, world: World, frame: Frame, actions: Sequence[Rule], events: Sequence[Rule]
 ) -> float:
-    """Choose drain, start and edge of every gauge, and what the goal asks for.
+    """Choose drain, start and limit of every gauge, and the target of the goal.
 
     Args:
-        source: where choices come from.
-        world: is given its numbers.
-        frame: how long a run is.
-        actions: the last one serves the goal, if there is one.
-        events: what may happen.
+        source: the random draws.
+        world: the state variables, which get their numbers.
+        frame: the length of a run.
+        actions: the actions; the last one is for the goal, if there is one.
+        events: the random events.
 
     Returns:
-        the fail rate to ask for.
+        The minimum fail rate of the budget.
     """
     rates = _Rates.of(actions, events)
     eagerness = source.pick(_EAGERNESS)
@@ -114,7 +115,7 @@ def settle(
 
 
 def _start(source: Source, gauge: Gauge) -> float:
-    """Where a gauge starts: one that loses by being low mostly has its edge at 0."""
+    """Return the start value; a gauge that loses by being low mostly has its limit at 0."""
     if gauge.sense < 0:
         return gauge.steps(source.below(20))
     edge = 0 if source.chance(60) else source.between(1, 20)
@@ -122,13 +123,13 @@ def _start(source: Source, gauge: Gauge) -> float:
 
 
 def _affordable(world: World, serving: Rule) -> int:
-    """How many turns in a row every gauge can stand the action that serves the goal."""
+    """Return the number of consecutive turns in which every gauge tolerates the action for the goal."""
     harms = ((gauge, gauge.drain + _worst(gauge, [serving])) for gauge in world.gauges)
     return min((int((1 - KEPT) * gauge.distance / harm) for gauge, harm in harms if harm > 0), default=_ANY)
 
 
 def _aim(source: Source, goal: Goal, affordable: int, frame: Frame, rate: float, eagerness: float) -> None:
-    """Set a target that random play reaches after so many horizons, if all can stand that."""
+    """Set a target that random play reaches after a number of horizons, if every gauge tolerates that."""
     wanted = round(rate * frame.horizon * eagerness)
     count = max(1, min(wanted, affordable, int(_LONGEST_SERVICE * frame.horizon)))
     goal.target = tidy(count * goal.step)
@@ -141,12 +142,12 @@ def _means(rule: Rule, gauge: Gauge) -> Iterator[float]:
 
 
 def _onsets(event: Rule) -> float:
-    """How often an event begins in a turn; while it lasts it is not drawn."""
+    """Return the frequency of onsets of an event per turn; an active event is not drawn."""
     rate = event.weight / 100 * event.likely
     return rate / (1 + rate * (event.turns - 1))
 
 
 def _worst(gauge: Gauge, rules: Sequence[Rule]) -> float:
-    """Most steps that one of the rules takes a gauge towards losing."""
+    """Return the maximum number of steps towards a loss by one of the rules."""
     taken = (-sum(move.most for move in rule.moves if move.gauge is gauge) for rule in rules)
     return max(0, *taken)

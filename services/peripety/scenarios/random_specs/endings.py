@@ -1,4 +1,4 @@
-"""How runs of a random specification are lost and won."""
+"""Loss and win conditions of a random specification."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["write_losses", "write_wins"]
 Json = dict[str, Any]
 
 _MARGIN = 0.15
-"""How much of its distance a gauge has left where a loss looks at more than the gauge."""
+"""The remaining share of a distance in loss conditions on more than one gauge."""
 
 _ROOMY = 20
-"""Steps of a distance of which that share is more than what one turn takes."""
+"""The minimum distance for which that share exceeds the change of one turn."""
 
 
 def write_losses(source: Source, world: World, frame: Frame) -> list[Json]:
-    """Every gauge at its edge loses, and some of what is nearly as bad.
+    """Return loss conditions: every gauge at its limit, and some states that are nearly as bad.
 
-    None of it comes about while each gauge has a share of `calibration.KEPT` of its distance left, no event
-    has set a flag, and the goal is reached by the deadline.
+    No condition holds while each gauge has the reserved share of its distance left, no event has set a flag,
+    and the goal is reached by the deadline.
     """
     conditions = [gauge.within(0, 1).logic() for gauge in world.gauges]
     roomy = [gauge for gauge in world.gauges if gauge.distance >= _ROOMY]
@@ -44,7 +44,7 @@ def write_losses(source: Source, world: World, frame: Frame) -> list[Json]:
 
 
 def write_wins(source: Source, world: World) -> list[Json]:
-    """Reaching the goal, at times only while a gauge is well."""
+    """Return win conditions: the goal is reached, sometimes only while a gauge is high enough."""
     if world.goal is None:
         return []
     reached: Json = {">=": [var(world.goal.path), world.goal.target]}
@@ -61,22 +61,22 @@ def _ending(source: Source, kind: str, number: int, when: Json) -> Json:
 
 
 def _late(one: Gauge, other: Gauge, horizon: int) -> Json:
-    """In the second half one of two gauges has to be better."""
+    """Return a loss condition on two gauges in the second half of a run."""
     parts = (one.within(_MARGIN, 1).logic(), other.within(2 * _MARGIN, 1).logic())
     return {"and": [{">": [var("turn"), horizon // 2]}, *parts]}
 
 
 def _together(one: Gauge, other: Gauge) -> Json:
-    """Two gauges that are low together."""
+    """Return a loss condition on two gauges that are low at the same time."""
     limit = tidy(one.level(_MARGIN) + other.level(_MARGIN))
     return {"<": [{"+": [var(one.path), var(other.path)]}, limit]}
 
 
 def _exposed(flag: Flag, gauge: Gauge) -> Json:
-    """While events have set a flag, a gauge has to be better."""
+    """Return a loss condition on a gauge while a flag is set by events."""
     return {"and": [var(flag.path), gauge.within(2 * _MARGIN, 1).logic()]}
 
 
 def _missed(goal: Goal, deadline: int) -> Json:
-    """Too little of the goal is reached by a turn."""
+    """Return a loss condition on the goal at the deadline."""
     return {"and": [{">=": [var("turn"), deadline]}, {"<": [var(goal.path), goal.target]}]}

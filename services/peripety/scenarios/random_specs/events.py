@@ -1,4 +1,4 @@
-"""What may happen in a random specification."""
+"""Random events of a random specification."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = _HEAVIEST_TOGETHER // _LIGHTEST
 
 
 def write_events(source: Source, world: World, frame: Frame) -> list[Rule]:
-    """Events, of which each gauge is harmed by one; together they leave turns in which nothing happens."""
+    """Return events that harm each gauge; their weights leave turns without any event."""
     rules = [_threat(source, gauge, frame) for gauge in world.gauges]
     rules += [_raising(source, world, flag) for flag in world.flags if flag.by_events]
     rules += [_disturbing(source, world, row) for row in world.rows]
@@ -51,7 +51,7 @@ def _weigh(source: Source, rules: list[Rule]) -> None:
 
 
 def _threat(source: Source, gauge: Gauge, frame: Frame) -> Rule:
-    """Harm a gauge by what nothing can prevent."""
+    """Return an event that harms a gauge and cannot be prevented."""
     rule = Rule(guards=[_since(source, frame)] if source.chance(25) else [])
     rule.turns = source.between(2, 4) if source.chance(25) else 1
     gauge.threat = source.between(2, 6) if rule.turns == 1 else source.between(1, 3)
@@ -81,7 +81,7 @@ def _help(source: Source, world: World, gauge: Gauge, frame: Frame) -> Rule:
 
 
 def _theft(source: Source, world: World, gauge: Gauge) -> Rule:
-    """Some of a stock is lost, and a gauge harmed a little."""
+    """Return an event that reduces a stock and harms a gauge slightly."""
     rule = Rule()
     stock = source.pick(world.stocks)
     if source.chance(50):
@@ -95,7 +95,7 @@ def _theft(source: Source, world: World, gauge: Gauge) -> Rule:
 
 
 def _raising(source: Source, world: World, flag: Flag) -> Rule:
-    """Set a flag that only events set."""
+    """Return an event that sets a flag which only events set."""
     rule = Rule(guards=[flag.off()])
     rule.effects.append({"op": "set", "path": flag.path, "value": True})
     gauge = source.pick(world.gauges)
@@ -104,7 +104,7 @@ def _raising(source: Source, world: World, flag: Flag) -> Rule:
 
 
 def _disturbing(source: Source, world: World, row: Row) -> Rule:
-    """Put something into a row, or take it out."""
+    """Return an event that adds an item to a list, or removes one."""
     gauge = source.pick(world.gauges)
     if source.chance(50):
         rule = Rule(guards=[row.open()])
@@ -118,7 +118,7 @@ def _disturbing(source: Source, world: World, row: Row) -> Rule:
 
 
 def _guards(source: Source, world: World, frame: Frame) -> list[Guard]:
-    """At most one condition, which holds at the start, or soon may."""
+    """Return at most one condition, which holds at the start or may hold soon."""
     if source.chance(45):
         return []
     guard = _guard(source, world, frame)

@@ -1,4 +1,4 @@
-"""How large and how long a random specification is, and what surrounds its rules."""
+"""Skeleton of a random specification: its size and length, and everything besides state and rules."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _DAY = 24
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What is settled first.
+    """Skeleton of a specification, chosen first.
 
     Attributes:
-        size: 0 … 9; small ones are more frequent.
-        horizon: how many turns a run has at most.
-        clock: how long a turn takes, as written; the engine's own hour when it is None.
-        hours: the same in hours.
-        winnable: whether there is something to reach.
+        size: 0 … 9; small sizes are more frequent.
+        horizon: the maximum number of turns of a run.
+        clock: the duration of a turn, as written; None for the engine's default of an hour.
+        hours: the duration of a turn, in hours.
+        winnable: True if there is a goal.
     """
 
     size: int
@@ -40,25 +40,25 @@ class Frame:
 
     @classmethod
     def chosen(cls, source: Source) -> Frame:
-        """Choose one."""
+        """Draw a skeleton."""
         size = min(source.below(_SIZES), source.below(_SIZES))
         clock, hours = source.pick(_CLOCKS) if source.chance(60) else (None, 1)
         return cls(size, source.pick(_HORIZONS), clock, hours, source.chance(50))
 
     def span(self, source: Source, turns: int) -> str:
-        """So many turns, as a duration."""
+        """Return a number of turns as a duration."""
         hours = turns * self.hours
         if hours % _DAY == 0:
             return f"{hours // _DAY}d" if source.chance(50) else f"P{hours // _DAY}D"
         return f"{hours}h" if source.chance(50) else f"PT{hours}H"
 
     def delay(self, source: Source, turns: int) -> int | str:
-        """So many turns, as a number or as a duration."""
+        """Return a number of turns, as a number or as a duration."""
         return turns if source.chance(50) else self.span(source, turns)
 
 
 def write_surroundings(source: Source, world: World, frame: Frame) -> Json:
-    """Entities, clock, horizon, and who may see and write what; each is left out at times."""
+    """Return entities, clock, horizon and permissions; each of them is sometimes omitted."""
     written: Json = {}
     private = any(".private." in path for path in world.paths())
     if private or source.chance(60):

@@ -1,4 +1,4 @@
-"""Rules under construction: what they do, when they may, and how far they move gauges."""
+"""Rules under construction: effects, conditions, and moves of gauges."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How many steps an effect moves a gauge.
+    """Amount of a change, in steps.
 
     Attributes:
-        mean: as a guess.
-        most: never more.
-        value: what the effect holds: a number, or the name of a derived value.
+        mean: the estimated mean.
+        most: the maximum.
+        value: the value of the effect: a number, or the name of a derived value.
     """
 
     mean: float
@@ -30,7 +30,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a rule does to a gauge: steps away from losing, or, when negative, towards it."""
+    """Change of a gauge by a rule: steps away from a loss, negative towards it."""
 
     gauge: Gauge
     mean: float
@@ -39,12 +39,12 @@ class Move:
 
 @dataclass(slots=True)
 class Rule:
-    """An action or an event.
+    """Action or event under construction.
 
     Attributes:
-        moves: what it does to gauges.
-        weight: of an event: how likely it is in a turn, in hundredths.
-        turns: of an event: how many turns it lasts.
+        moves: its changes of gauges.
+        weight: for an event: its chance per turn, in hundredths.
+        turns: for an event: its duration in turns.
     """
 
     effects: list[Json] = field(default_factory=list)
@@ -57,34 +57,34 @@ class Rule:
 
     @property
     def likely(self) -> float:
-        """How often its guards hold, as a guess."""
+        """Estimate the probability that its conditions hold."""
         product = 1.0
         for guard in self.guards:
             product *= guard.likely
         return product
 
     def condition(self) -> Json:
-        """Its guards as one expression."""
+        """Return its conditions as one expression."""
         terms = [guard.logic() for guard in self.guards]
         return {} if not terms else terms[0] if len(terms) == 1 else {"and": terms}
 
     def derive(self, kind: str, expression: Any) -> str:
-        """Name a derived value."""
+        """Add a derived value; return its name."""
         name = f"{kind}_{len(self.derives) + 1}"
         self.derives[name] = expression
         return name
 
     def add(self, path: str, amount: Any) -> None:
-        """Raise a number."""
+        """Add an effect that increases a number."""
         self.effects.append({"op": "inc", "path": path, "value": amount})
 
     def relieve(self, gauge: Gauge, amount: Amount) -> None:
-        """Move a gauge away from losing."""
+        """Add an effect that moves a gauge away from a loss."""
         self.moves.append(Move(gauge, amount.mean, amount.most))
         self._move(gauge, amount, "inc" if gauge.sense > 0 else "dec")
 
     def harm(self, gauge: Gauge, amount: Amount) -> None:
-        """Move a gauge towards losing."""
+        """Add an effect that moves a gauge towards a loss."""
         self.moves.append(Move(gauge, -amount.mean, -amount.most))
         self._move(gauge, amount, "dec" if gauge.sense > 0 else "inc")
 
@@ -92,11 +92,11 @@ class Rule:
         self.effects.append({"op": op, "path": gauge.path, "value": amount.value})
 
     def later(self, name: str, after: int | str) -> None:
-        """Let the last effect happen later instead."""
+        """Schedule the last effect for later."""
         self.effects[-1] = {"op": "schedule", "id": name, "after": after, "effects": [self.effects[-1]]}
 
     def spend(self, stock: Stock, amount: Any) -> None:
-        """Take from a stock, which the rule then has to afford; an expression is derived."""
+        """Add a price from a stock, with its precondition; an expression becomes a derived value."""
         self.guards.append(stock.affords(amount))
         value = amount if isinstance(amount, int) else self.derive("cost", amount)
         self.effects.append({"op": "dec", "path": stock.path, "value": value})

@@ -1,4 +1,4 @@
-"""What stands in the state of a random specification, and what conditions say of it."""
+"""State variables of a random specification, and conditions on them."""
 
 from __future__ import annotations
 
@@ -29,45 +29,45 @@ _UNITS = (0.1, 0.2, 0.5, 1, 1, 1, 2, 5, 10)
 
 
 def tidy(number: float) -> float:
-    """A number as a person would write it: thousandths at most, and no fraction that is none."""
+    """Round a number to thousandths; return an integer if it is whole."""
     rounded = round(number, 3)
     return int(rounded) if rounded == int(rounded) else rounded
 
 
 def var(path: str) -> Json:
-    """The expression that reads a path."""
+    """Return the expression that reads a path."""
     return {"var": path}
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A condition of a rule.
+    """Condition of a rule.
 
     Attributes:
-        logic: writes the expression, once all numbers stand.
-        likely: how often it holds, as a guess.
+        logic: returns the expression; called when all numbers are final.
+        likely: the estimated probability that it holds.
     """
 
     logic: Callable[[], Json]
     likely: float
 
     def or_else(self, other: Guard) -> Guard:
-        """That this or another condition holds."""
+        """Return the disjunction with another condition."""
         return Guard(lambda: {"or": [self.logic(), other.logic()]}, max(self.likely, other.likely))
 
 
 @dataclass(slots=True)
 class Gauge:
-    """A number that loses a run at one end of its range.
+    """Number with a loss condition at one end of its range.
 
     Attributes:
-        path: where it stands.
-        sense: 1 when it loses by being low, -1 by being high.
-        unit: how much one step is; all moves are steps.
-        threat: steps towards losing that an event takes which nothing prevents.
-        drain: steps towards losing that each turn takes by itself.
-        worst: most steps towards losing in one turn.
-        distance: steps between its start and its edge.
+        path: its path in the state.
+        sense: 1 if it loses by being low, -1 by being high.
+        unit: the size of one step; all moves are in steps.
+        threat: steps towards a loss by the event that cannot be prevented.
+        drain: steps towards a loss per turn without any rule.
+        worst: maximum steps towards a loss in one turn.
+        distance: steps between its start and its limit.
         start: its initial value.
     """
 
@@ -81,81 +81,81 @@ class Gauge:
     start: float = 0
 
     def steps(self, count: float) -> float:
-        """So many steps, as a number to write."""
+        """Return a number of steps as an amount."""
         return tidy(count * self.unit)
 
     def level(self, share: float) -> float:
-        """The value at which so much of the distance to its edge is left; more than 1 is beyond its start."""
+        """Return the value at a remaining share of the distance; above 1 is beyond the start."""
         return tidy(self.start - self.sense * self.steps((1 - share) * self.distance))
 
     def within(self, share: float, likely: float) -> Guard:
-        """That no more than so much of its distance is left."""
+        """Return the condition that at most a share of the distance remains."""
         operator = "<=" if self.sense > 0 else ">="
         return Guard(lambda: {operator: [var(self.path), self.level(share)]}, likely)
 
     def beyond(self, share: float, likely: float) -> Guard:
-        """That more than so much of its distance is left."""
+        """Return the condition that more than a share of the distance remains."""
         operator = ">" if self.sense > 0 else "<"
         return Guard(lambda: {operator: [var(self.path), self.level(share)]}, likely)
 
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """A number that actions gather and spend; it loses nothing by itself."""
+    """Counter that actions gather and spend; it has no loss condition."""
 
     path: str
     start: int
 
     def affords(self, amount: Any, likely: float = 0.7) -> Guard:
-        """That there is at least so much of it."""
+        """Return the condition that it is at least an amount."""
         return Guard(lambda: {">=": [var(self.path), amount]}, likely)
 
     def below(self, limit: int, likely: float = 0.8) -> Guard:
-        """That there is less of it."""
+        """Return the condition that it is below a limit."""
         return Guard(lambda: {"<": [var(self.path), limit]}, likely)
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A boolean, false at first; set by events alone, or by an action."""
+    """Boolean, initially false; set by events alone, or by an action."""
 
     path: str
     by_events: bool
 
     def on(self) -> Guard:
-        """That it is set."""
+        """Return the condition that it is set."""
         return Guard(lambda: var(self.path), 0.4)
 
     def off(self) -> Guard:
-        """That it is not set."""
+        """Return the condition that it is not set."""
         return Guard(lambda: {"!": [var(self.path)]}, 0.6)
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A text that is always one of a few; a patched one stands in a record beside a number."""
+    """Text with a few possible values; a patched one is in an object together with a number."""
 
     path: str
     options: tuple[str, ...]
     patched: bool
 
     def equals(self, option: str) -> Guard:
-        """That it is this option."""
+        """Return the condition that it has a value."""
         return Guard(lambda: {"==": [var(self.path), option]}, 1 / len(self.options))
 
     def differs(self, option: Any, likely: float) -> Guard:
-        """That it is another option."""
+        """Return the condition that it has another value."""
         return Guard(lambda: {"!=": [var(self.path), option]}, likely)
 
     @property
     def record(self) -> str:
-        """Where a patched one stands."""
+        """Return the path of the object of a patched one."""
         return self.path.rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An array of numbers or of texts that never grows beyond its room."""
+    """Array of numbers or texts with a maximum length."""
 
     path: str
     of_texts: bool
@@ -163,35 +163,35 @@ class Row:
     room: int
 
     def filled(self) -> Guard:
-        """That something is in it."""
+        """Return the condition that it is not empty."""
         return Guard(lambda: {"!!": [var(self.path)]}, 0.8)
 
     def open(self) -> Guard:
-        """That it has room for one more."""
+        """Return the condition that it is not full."""
         return Guard(lambda: {"<": [self.length(), self.room]}, 0.8)
 
     def reaching(self, count: int) -> Guard:
-        """That at least so many are in it."""
+        """Return the condition that it has at least a number of items."""
         return Guard(lambda: {">=": [self.length(), count]}, 0.7)
 
     def item(self, number: int) -> Any:
-        """Something like what is in it."""
+        """Return an item of its type."""
         return f"item_{number}" if self.of_texts else number
 
     def length(self) -> Json:
-        """How many are in it."""
+        """Return the expression for its length."""
         return {"reduce": [var(self.path), {"+": [var("accumulator"), 1]}, 0]}
 
 
 @dataclass(slots=True)
 class Goal:
-    """A number that wins a run.
+    """Number with a win condition.
 
     Attributes:
-        path: where it stands; it starts at 0.
-        step: what the action that serves it adds each time.
-        target: what wins.
-        deadline: the turn by which it has to be reached, or the run is lost.
+        path: its path; it starts at 0.
+        step: the increase by the action for the goal.
+        target: the value that wins.
+        deadline: the turn by which the target must be reached, or the run is lost.
     """
 
     path: str
@@ -202,7 +202,7 @@ class Goal:
 
 @dataclass(slots=True)
 class World:
-    """All that stands in the state."""
+    """State variables of a specification."""
 
     gauges: list[Gauge]
     stocks: list[Stock]
@@ -213,11 +213,11 @@ class World:
 
     @classmethod
     def laid_out(cls, source: Source, frame: Frame) -> World:
-        """A world.
+        """Draw the state variables.
 
         Args:
-            source: where choices come from.
-            frame: how large it is, and whether there is something to reach.
+            source: the random draws.
+            frame: the size, and whether there is a goal.
         """
         places = _Places(source)
         gauges = [
@@ -239,7 +239,7 @@ class World:
         return cls(gauges, stocks, flags, modes, rows, goal)
 
     def state(self) -> Json:
-        """The state tree, once all numbers stand."""
+        """Return the initial state; called when all numbers are final."""
         tree: Json = {}
         for path, value in self._values():
             *parents, key = path.split(".")[1:]
@@ -250,7 +250,7 @@ class World:
         return tree
 
     def paths(self) -> list[str]:
-        """Where everything stands."""
+        """Return the paths of all variables."""
         return [path for path, _ in self._values()]
 
     def _values(self) -> Iterator[tuple[str, Any]]:
@@ -265,18 +265,18 @@ class World:
 
 
 class _Places:
-    """Names and nests what stands in the state."""
+    """Generator of names and paths of variables."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._counts: dict[str, int] = {}
 
     def of(self, kind: str) -> str:
-        """A path for one more of a kind."""
+        """Return a new path for a kind."""
         return f"{self._source.pick(_PLACES)}.{self.name(kind)}"
 
     def name(self, kind: str) -> str:
-        """A name for one more of a kind."""
+        """Return a new name for a kind."""
         self._counts[kind] = self._counts.get(kind, 0) + 1
         return f"{kind}_{self._counts[kind]}"
 

@@ -1,1 +1,1 @@
-"""Scenarios from models that cannot write one: an outline, then sections, and the engine does the rest."""
+"""Outline authoring for weak models: an outline, then sections; rules derive the specification."""

@@ -1,4 +1,4 @@
-"""What rules put where a model gave nothing of use: what an action or an event does."""
+"""Rule-based defaults for missing effects of actions and events."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ if TYPE_CHECKING:
 __all__ = ["fillings"]
 
 _ENOUGH = 4
-"""So many actions, or events, of a model's own make a scenario; to fewer of them rules add theirs."""
+"""The number of a model's own actions, or events, that is enough; rules add to fewer of them."""
 _RELIEF = 3
-"""One in so many events is to the good."""
+"""One in this many default events is helpful."""
 
 
 def fillings(blueprint: Blueprint, composed: Blueprint) -> Iterator[Blueprint]:
-    """Ways to fill a blueprint, from the one that leaves most to the model to the one that is safest.
+    """Yield completed blueprints, from the one closest to the model's answers to the safest one.
 
-    In each of them every action is worth doing and every event does something. What a model says may still
-    make no fair scenario: then rules of the engine's stand beside its own, and at last in their place.
+    In each of them every action has a gain and every event has an effect. The model's answers may still
+    result in an unfair scenario. Then rule-based parts are added, and in the last blueprint they replace the
+    model's.
 
     Args:
-        blueprint: as far as a model got.
-        composed: what rules make of the same words.
+        blueprint: the blueprint from the model's answers.
+        composed: the rule-based blueprint of the same words.
     """
     seen = [one for one in blueprint.quantities if not one.is_unseen]
     roles = {one.name: one.role for one in blueprint.quantities}
@@ -60,7 +61,7 @@ def fillings(blueprint: Blueprint, composed: Blueprint) -> Iterator[Blueprint]:
 
 
 def _worthwhile(flows: Sequence[Flow], roles: Mapping[str, Role]) -> tuple[Flow, ...]:
-    """The same changes, the first one for the better where none of them is."""
+    """Return the changes; the first one is made a gain if all are losses."""
     if not flows or any(helps(roles[flow.quantity], rises=flow.rises) for flow in flows):
         return tuple(flows)
     first, *others = flows
@@ -68,7 +69,7 @@ def _worthwhile(flows: Sequence[Flow], roles: Mapping[str, Role]) -> tuple[Flow,
 
 
 def _trade(index: int, quantities: Sequence[Quantity]) -> tuple[Flow, Flow]:
-    """Something gained, and something of another quantity lost for it."""
+    """Return a gain of one quantity and a price in another."""
     gained, lost = quantities[-1 - index % len(quantities)], quantities[index % len(quantities)]
     if gained is lost:
         lost = quantities[(index + 1) % len(quantities)]

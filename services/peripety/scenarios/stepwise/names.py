@@ -1,4 +1,4 @@
-"""Names that a model gave, as a scenario can hold them: short, clean, and no two alike."""
+"""Cleaning of names from a model: short, valid and unique."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["NAME", "Names", "name_of"]
 
 NAME = {
     "type": "string",
-    # Without digits and dots a small model writes words; left free, it writes dates and addresses.
+    # Without digits and dots a small model writes words; otherwise it writes dates and addresses.
     "pattern": rf"^[^0-9\"\\{{}}\[\]<>$%_/:.,]{{1,{TERM_LIMIT}}}$",
     "maxLength": TERM_LIMIT,
 }
-"""The schema of a name."""
+"""The JSON Schema of a name."""
 
 
 def name_of(value: Any, limit: int = TERM_LIMIT) -> str:
-    """A value as a name; empty where it is none."""
+    """Return a value as a name; empty if it is not usable."""
     text = value if isinstance(value, str) and "://" not in value else ""
     if len(text) >= limit:
-        # The limit may have cut the last word.
+        # The limit may have truncated the last word.
         text = text.rpartition(" ")[0] or text
     name = fit(text, limit)
     is_word = any(char.isalpha() for char in name) and (len(name) > 1 or not name.isascii())
@@ -33,11 +33,12 @@ def name_of(value: Any, limit: int = TERM_LIMIT) -> str:
 
 
 class Names:
-    """Takes names, each of them once.
+    """Collector of unique names.
+
+    The first argument lists the names in use.
 
     Args:
-        taken: what is no name any more.
-        empty: words, in lower case, that are no name by themselves.
+        empty: words, in lower case, that are not a name by themselves.
     """
 
     def __init__(self, taken: Iterable[str], empty: Collection[str]) -> None:
@@ -45,14 +46,14 @@ class Names:
         self._empty = frozenset(empty)
 
     def of(self, values: Any, *, at_most: int) -> tuple[str, ...]:
-        """The names among values that were not taken yet."""
+        """Return the new names among values."""
         names = map(name_of, values) if isinstance(values, list) else ()
         return tuple(
             islice((name for name in names if self._says_something(name) and self.take(name)), at_most)
         )
 
     def take(self, name: str) -> bool:
-        """Take a name; whether it was still free."""
+        """Reserve a name; return True if it was free."""
         folded = name.casefold()
         if folded in self._taken:
             return False

@@ -1,4 +1,4 @@
-"""The first answer of a small model: what there is, what can be done and what may happen, by name."""
+"""Outline: the first answer of a weak model, with the names of quantities, actions and events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXCERPT = 2_000
 _MOST_WORDS = 12
 
 _ROLES = {"resources": Role.SUPPLY, "assets": Role.WARD, "dangers": Role.THREAT, "goals": Role.GOAL}
-"""The lists of what there is, by the part that it plays."""
+"""The lists of quantities, by role."""
 _MOST_OF_A_ROLE = 2
 _MOST_SECRETS = 2
 _MOST_PEOPLE = 4
@@ -60,13 +60,13 @@ def _schema() -> dict[str, Any]:
 
 
 OUTLINE: Mapping[str, Any] = _schema()
-"""The schema of an outline: flat, and no longer than it has to be."""
+"""The JSON Schema of an outline: flat, and as short as possible."""
 
 
 def question_about(description: str) -> dict[str, Any]:
-    """What a model is told about: as much of the description as a small context takes, and its words.
+    """Return the request for an outline: an excerpt of the description for a small context, and its keywords.
 
-    A small model copies better than it reads, so what rules found in the text is put before it.
+    A small model copies better than it reads, so the keywords of the text are added.
     """
     about = matter(description, at_least=0, at_most=_MOST_WORDS)
     excerpt = clipped(cleaned(description[:_EXCERPT]), _EXCERPT)
@@ -74,9 +74,9 @@ def question_about(description: str) -> dict[str, Any]:
 
 
 def matter_of(outline: Mapping[str, Any], description: str) -> Matter:
-    """What an outline says there is, whatever of `OUTLINE` it keeps to, and then what the description says.
+    """Return the terms of an outline, which may violate its schema, followed by those of the description.
 
-    Numbers and spans of time are the description's.
+    Numbers and time spans are from the description.
     """
     title = name_of(outline.get("title"), NAME_LIMIT)
     source = description if description.strip() else title
@@ -84,7 +84,7 @@ def matter_of(outline: Mapping[str, Any], description: str) -> Matter:
     people = Names((), about.language.stop).of(
         [*_said_of(outline.get("people"), description), *about.people], at_most=_MOST_PEOPLE
     )
-    # Whoever is named is no thing as well.
+    # A person is not a quantity.
     names = _names_for(description, [*people, about.player])
     amounts = {term.text.casefold(): term.amount for term in about.terms}
     said = [
@@ -101,12 +101,12 @@ def matter_of(outline: Mapping[str, Any], description: str) -> Matter:
 
 
 def outlined(outline: Mapping[str, Any], description: str, composed: Blueprint) -> Blueprint:
-    """What a model is asked about in sections: what everybody may see, its secrets, and its rules by name.
+    """Parse an outline into a blueprint with public quantities, secrets, and the names of rules.
 
     Args:
-        outline: whatever of `OUTLINE` it keeps to.
-        description: what it is about.
-        composed: the blueprint of `matter_of` it.
+        outline: the answer, which may violate its schema.
+        description: the description of the scenario.
+        composed: the blueprint composed from `matter_of` the outline.
     """
     seen = tuple(one for one in composed.quantities if not one.is_unseen)
     names = _names_for(description, [*composed.people, *(one.term for one in seen)])
@@ -121,12 +121,12 @@ def outlined(outline: Mapping[str, Any], description: str, composed: Blueprint) 
 
 
 def _names_for(description: str, taken: Iterable[str]) -> Names:
-    """Names of a scenario. A model that has nothing to say repeats its instructions, and those are none."""
+    """Return a name collector without words of the prompt, which weak models repeat."""
     told, about = (set(_WORD.findall(text.casefold())) for text in (prompt(PROMPT), description))
     return Names(taken, told - about)
 
 
 def _said_of(names: Any, description: str) -> list[str]:
-    """The names that the description has as well."""
+    """Return the names that occur in the description."""
     said = names if isinstance(names, list) else []
     return [name for name in said if isinstance(name, str) and name.casefold() in description.casefold()]

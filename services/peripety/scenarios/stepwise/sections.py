@@ -1,7 +1,7 @@
-"""The further answers of a small model: one section each, under a schema made of the outline's names.
+"""Section prompts of a weak model: one answer per section, with a schema of the outline's names.
 
-Every part has a key of its own, which cannot be left out or told twice. What is read of an answer is whatever
-makes sense: a section is of use as far as it goes.
+Every part has its own key, so that it cannot be omitted or repeated. Parsing is lenient: usable parts of an
+answer are used, others are ignored.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ Part: TypeAlias = "Quantity | Action | Event"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section of a blueprint, as a model is asked for it.
+    """Section of a blueprint.
+
+    A section has two functions: one returns the schema of a part, by key; the other merges an answer into the
+    part, and returns None if the answer is unusable.
 
     Attributes:
-        name: what it is called, there and in a blueprint.
-        path: where what comes of it stands in a specification.
-        asked: the schema of what is asked of a part, by key.
-        understood: the part with what an answer says of it; None when that says nothing.
+        name: its name, in the prompt and in a blueprint.
+        path: the path of its result in a specification.
     """
 
     name: str
@@ -48,12 +49,12 @@ class Section:
     understood: Callable[[Blueprint, Any, Mapping[str, Any]], Part | None]
 
     def parts(self, blueprint: Blueprint) -> Sequence[Part]:
-        """The parts of a blueprint that the section is about."""
+        """Return the parts of a blueprint in the section."""
         parts: Sequence[Part] = getattr(blueprint, self.name)
         return parts
 
     def schema(self, blueprint: Blueprint) -> dict[str, Any]:
-        """The schema of an answer, made of the blueprint's names."""
+        """Return the JSON Schema of an answer, with the names of the blueprint."""
         quantities = [quantity.name for quantity in blueprint.quantities]
         parts = {
             key: _object({"name": _one_of([part.name]), **self.asked(blueprint, part)})
@@ -66,7 +67,7 @@ class Section:
         return {**_object(parts), "$defs": definitions}
 
     def read(self, blueprint: Blueprint, answer: Any) -> tuple[Blueprint, int]:
-        """The blueprint with what an answer says, and how many parts the answer says nothing of."""
+        """Merge an answer into the blueprint; return it with the number of parts left unanswered."""
         said = answer if isinstance(answer, dict) else {}
         parts = list(self.parts(blueprint))
         missing = 0
@@ -79,7 +80,7 @@ class Section:
         return replace(blueprint, **changed), missing
 
     def _keyed(self, blueprint: Blueprint) -> Iterator[tuple[str, Part]]:
-        """Each part with a key that every provider takes, which names in other scripts are not."""
+        """Yield each part with an ASCII key, which every provider supports."""
         for number, part in enumerate(self.parts(blueprint), 1):
             yield f"{self.name}_{number:02}", part
 
@@ -152,7 +153,7 @@ def _event(blueprint: Blueprint, event: Event, told: Mapping[str, Any]) -> Event
 
 
 def _flows(blueprint: Blueprint, changes: Any) -> tuple[Flow, ...]:
-    """The changes that make sense, at most one of each quantity."""
+    """Return the valid changes, at most one per quantity."""
     flows: dict[str, Flow] = {}
     for change in changes if isinstance(changes, list) else []:
         signs, _, name = _text(change).partition(" ")
@@ -171,7 +172,7 @@ def _is_known(blueprint: Blueprint, name: str) -> bool:
 
 
 def _text(value: Any) -> str:
-    """A text of an answer; empty where it is none."""
+    """Return a text of an answer; empty if it is not a text."""
     return value if isinstance(value, str) else ""
 
 
@@ -180,4 +181,4 @@ SECTIONS = (
     Section("actions", "/actions", _action_asked, _action),
     Section("events", "/random_events", _event_asked, _event),
 )
-"""The sections in the order in which they are asked for."""
+"""The sections in the order of their prompts."""

@@ -1,7 +1,7 @@
-"""A scenario from a model that cannot write one: it is asked for an outline, then for section after section.
+"""Outline author: a scenario from a weak model, by an outline and then section after section.
 
-Each answer comes under a small schema made of the names before it. What comes of them is a blueprint;
-numbers, paths and conditions are the engine's matter, and so is whatever an answer leaves out.
+Each answer has a small schema with the names of earlier answers. The result is a blueprint. Numbers, paths
+and conditions are derived by rules, and so are omitted parts.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidate", "Stepwise"]
 
-# The longest answer by these schemas. A small model does not know when to stop.
+# The longest answer of these schemas. A small model may not stop by itself.
 _MAX_TOKENS = 2_048
-# Small models wander off when they are left more freedom than this, and repeat themselves when left less.
+# At a higher temperature small models digress; at a lower one they repeat themselves.
 _TEMPERATURE = 0.5
 
 _WORDS_ONLY = Finding(
     "WORDS_ONLY",
     "",
-    "the model gave words and sizes, part by part; numbers and conditions are the engine's",
+    "the model wrote names and sizes only; rules derived numbers and conditions",
     Severity.WARNING,
 )
 
@@ -51,21 +51,21 @@ _WORDS_ONLY = Finding(
 _ADDED = Finding(
     "FILLED_BY_RULES",
     "",
-    "what the model said of actions and events makes no fair scenario by itself; rules added theirs",
+    "the model's actions and events alone do not result in a fair scenario; rules added others",
     Severity.WARNING,
 )
 _REPLACED = replace(
-    _ADDED, message="what the model said of actions and events makes no fair scenario; rules wrote both"
+    _ADDED, message="the model's actions and events do not result in a fair scenario; rules wrote both"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way to make a specification of what the model said.
+    """Candidate specification from the model's answers.
 
     Attributes:
-        write: writes it, always a valid one; this takes processor time.
-        findings: how it came about, as warnings.
+        write: builds a valid specification; CPU-bound.
+        findings: warnings about the way of its generation.
     """
 
     write: Callable[[], dict[str, Any]]
@@ -73,17 +73,17 @@ class Candidate:
 
 
 class Stepwise:
-    """One scenario under way.
+    """Outline authoring of one scenario.
 
     Args:
-        asker: puts the questions, and counts what they use.
-        gateway: answers them.
-        order: what the scenario is about.
-        seed: its seed.
+        asker: sends the requests, and counts their usage.
+        gateway: the model gateway.
+        order: the order.
+        seed: the seed of the scenario.
 
     Attributes:
-        candidates: specifications, the one to be tried first in front; none before the events are over.
-        answer: the model's last answer of use; None when there was none.
+        candidates: candidate specifications, the preferred one first; set at the end of the events.
+        answer: the last usable answer of the model; None without one.
     """
 
     def __init__(self, asker: Asker, gateway: ModelGateway, order: GenerationOrder, seed: int) -> None:
@@ -97,17 +97,19 @@ class Stepwise:
         self.answer: Answer | None = None
 
     async def events(self) -> AsyncIterator[Progress]:
-        """Ask for all parts, as far as the order allows, and set the attributes.
+        """Request all parts, within the limits of the order, and set the attributes.
 
         Raises:
-            PeripetyError: as `Asker.ask`.
+            PeripetyError: a request failed, and a smaller one would not succeed.
         """
         async with following(self._asked("an outline", self._about(), OUTLINE)) as steps:
             async for step in steps:
                 yield step
         outline = self._told()
         if outline is None:
-            message = f"the model gave nothing of use{self._why()}; rules wrote it from the description alone"
+            message = (
+                f"the model gave no usable answer{self._why()}; rules wrote the scenario from the description"
+            )
             found = Finding("WITHOUT_MODEL", "", message, Severity.WARNING)
             self.candidates = (Candidate(partial(author, self._description, self._seed), (found,)),)
             return
@@ -131,7 +133,7 @@ class Stepwise:
     async def _asked(
         self, what: str, question: Mapping[str, Any], schema: Mapping[str, Any]
     ) -> AsyncIterator[Progress]:
-        yield self._asker.progress(Stage.AUTHORING, f"asking for {what}")
+        yield self._asker.progress(Stage.AUTHORING, f"requesting {what}")
         asked = self._asker.ask(
             self._conversation,
             question,
@@ -143,7 +145,7 @@ class Stepwise:
                 yield step
 
     def _told(self) -> dict[str, Any] | None:
-        """What the last question was answered with, if it is an object at all."""
+        """Return the last answer if it is an object."""
         answer = self._asker.answer
         if answer is None or not isinstance(answer.value, dict):
             return None
@@ -152,8 +154,8 @@ class Stepwise:
 
     def _note(self, section: Section, missing: int, of: int) -> None:
         if missing:
-            told = f"nothing of use about {missing} of {of} {section.name}{self._why()}"
-            message = f"the model said {told}; rules wrote what was missing"
+            told = f"no usable answer for {missing} of {of} {section.name}{self._why()}"
+            message = f"the model gave {told}; rules wrote the rest"
             found = Finding("FILLED_BY_RULES", section.path, message, Severity.WARNING)
             self._gaps.append(found)
 

@@ -1,1 +1,1 @@
-"""Writing specifications: a conversation with a model that ends in one, or in the reason why not."""
+"""Generation of specifications: a conversation with a model, until one passes or a limit is reached."""

@@ -1,4 +1,4 @@
-"""Questions to a model, one after the other, within what an order allows."""
+"""Model client of one order: sequential requests within its limits."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Asker"]
 
 _CHARACTERS_BETWEEN_REPORTS = 2_000
-# The rest of the way to the next answer is for looking into this one.
+# The rest of the progress to the next answer is the evaluation of this one.
 _SHARE_OF_WRITING = 0.3
-# Servers keep a seed for sampling in as few as 32 bits.
+# Some servers store a sampling seed in 32 bits.
 _SAMPLING_SEEDS = 2**31
 
 _TOO_MUCH = frozenset({"CONTEXT_LENGTH_EXCEEDED", "PROVIDER_REFUSED_REQUEST"})
-"""Failures after which a smaller question may do: the prompt or the schema was too much."""
+"""Errors after which a smaller request may succeed: the prompt or the schema was too large."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer of a model.
+    """Answer of a model.
 
     Attributes:
-        value: the JSON value in it, whatever is wrong with that; None when there is none.
-        findings: what is wrong with it as an answer to its schema, which asked for it without insisting.
-        number: which answer to the order it is, from 1.
-        completion: all of it.
-        is_cut: whether it was cut off, and its value is what is whole of it.
+        value: the JSON value in it, valid or not; None without one.
+        findings: violations of its schema, which is advisory.
+        number: the number of the answer to the order, from 1.
+        completion: the complete response.
+        is_cut: True if it was truncated; then its value has only the complete members.
     """
 
     value: Any | None
@@ -51,25 +51,25 @@ class Answer:
 
     @property
     def spent(self) -> Spent:
-        """What it used."""
+        """Return its usage."""
         return Spent.on(self.completion)
 
     @property
     def model(self) -> str:
-        """Who gave it, as `provider/model`."""
+        """Return its author, as `provider/model`."""
         return f"{self.completion.provider}/{self.completion.model}"
 
 
 class Asker:
-    """Asks models for one order, question after question.
+    """Model client of one order.
 
     Args:
-        limits: what all answers together may use.
-        seed: seed of the order, which the seed for sampling follows from.
+        limits: the limits of all answers together.
+        seed: seed of the order, from which the sampling seeds are derived.
 
     Attributes:
-        answer: the last answer; None when none came.
-        failure: why none came.
+        answer: the last answer; None after a failure.
+        failure: the reason of a failure.
     """
 
     def __init__(self, limits: GenerationLimits, seed: int) -> None:
@@ -83,26 +83,26 @@ class Asker:
 
     @property
     def answers(self) -> int:
-        """How many answers were asked for."""
+        """Return the number of requested answers."""
         return self._allowance.answers
 
     @property
     def spent(self) -> Spent:
-        """What they used."""
+        """Return the total usage."""
         return self._allowance.spent
 
     def used_up(self) -> Finding | None:
-        """What keeps the model from being asked again; None while there is something left."""
+        """Return the exhausted limit as a finding; None if another request is possible."""
         return self._stopped or self._allowance.used_up()
 
     def progress(self, stage: Stage, message: str, *, share: float = 0.0) -> Progress:
-        """Where the work stands; `share` is how far it is on from the last answer to the next."""
+        """Return the progress; `share` is the fraction of the way from the last answer to the next."""
         fraction = (self.answers + share) / (self._limits.answers + 1)
         self._furthest = max(self._furthest, min(fraction, 1.0))
         return Progress(stage, message, self._furthest, self.spent)
 
     def judging(self, step: Progress) -> Progress:
-        """Where the work stands while an answer is looked into."""
+        """Return the progress of the evaluation of an answer."""
         share = _SHARE_OF_WRITING + (1 - _SHARE_OF_WRITING) * step.fraction
         return self.progress(step.stage, step.message, share=share)
 
@@ -114,16 +114,16 @@ class Asker:
         *,
         max_output_tokens: int | None = None,
     ) -> AsyncIterator[Progress]:
-        """Put a question and follow the answer, which is then in `answer`.
+        """Send a request and wait for the answer, which is then in `answer`.
 
         Args:
-            conversation: with whom.
-            question: what to say, as a JSON object.
-            schema: what to answer; advisory, so that an answer that is wrong comes as well.
-            max_output_tokens: stops the answer there.
+            conversation: the conversation.
+            question: the request, as a JSON object.
+            schema: the schema of the answer; advisory, so that an invalid answer is returned, too.
+            max_output_tokens: the maximum length of the answer.
 
         Raises:
-            PeripetyError: no answer came, and asking for less would not change that.
+            PeripetyError: the request failed, and a smaller one would not succeed.
         """
         self.answer, self.failure = None, self.used_up()
         if self.failure is not None:
@@ -131,7 +131,7 @@ class Asker:
         try:
             left = self._allowance.left()
         except ResourceExhaustedError:
-            # Its time ended just now.
+            # The time limit was reached just now.
             self.failure = self.used_up()
             return
         options = Options(seed=self._seed, max_output_tokens=max_output_tokens, budget=left)

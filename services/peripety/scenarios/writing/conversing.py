@@ -1,4 +1,4 @@
-"""The conversation in which a document is written, or changed: the same beginning every time."""
+"""Conversation of generation and amendment, with a constant prefix for the prompt cache."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["conversation_about_a_document"]
 def conversation_about_a_document(
     gateway: ModelGateway, model: str | None, limits: GenerationLimits
 ) -> Conversation:
-    """A new conversation for a `Writer`, whose system text and schema a provider's prompt cache may have.
+    """Return a new conversation for the repair loop, with a system prompt and schema that are cacheable.
 
     Args:
-        gateway: answers.
+        gateway: the model gateway.
         model: as in `GenerateRequest.model`.
-        limits: as many questions may come, all of them under the same schema.
+        limits: the maximum number of requests, all with the same schema.
     """
     cache = CacheConfig(expected_reuse=limits.answers - 1)
     return Conversation(gateway, prompt("generate"), options=Options(model=model, cache=cache))

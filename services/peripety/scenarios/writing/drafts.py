@@ -1,7 +1,7 @@
-"""What was written before for the same order: handed over again, without asking a model.
+"""Cache of generated specifications, by a digest of the order.
 
-A row holds a specification and how it came about. Of what was asked it has a digest, and of the description
-no more than what a warning quotes.
+A row contains a specification and the record of its generation. Of the order it contains only a digest, and
+of the description only the excerpt that a warning quotes.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _columns = _drafts.c
 
 
 class Writes(Protocol):
-    """Writes specifications, such as `Generator`."""
+    """Generator of specifications, with or without a cache."""
 
     def generate(self, order: GenerationOrder) -> AsyncIterator[GenerationEvent]:
         """Write a specification; `Completed` or `NotGenerated` is the last event."""
@@ -66,17 +66,17 @@ class Writes(Protocol):
 
 
 class Drafts:
-    """Writes specifications, each only once: what a model completed is kept and handed over again.
+    """Caching generator: a result of a model is stored and returned again for the same order.
 
-    What rules or a script wrote is not kept: it costs nothing, next time a model may answer, and a script may
-    have changed. Equal orders at the same time in this process wait for the first of them. The newest 1,000
-    are kept.
+    Results of rules or a script are not stored. They are cheap, a model may be available next time, and a
+    script may change. Concurrent equal orders in one process are serialized, so that later ones find the
+    result of the first (single-flight). The newest 1,000 results are stored.
 
     Args:
-        writer: writes what is not there yet.
-        database: keeps what it wrote, for all processes that share it.
-        configured: who writes where an order names nobody: whatever tells one from another.
-        now: the time in seconds since 1970.
+        writer: the wrapped generator.
+        database: stores the results, for all processes that share it.
+        configured: fingerprint of the default provider configuration.
+        now: returns the time in seconds since 1970.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class Drafts:
         self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def generate(self, order: GenerationOrder) -> AsyncIterator[GenerationEvent]:
-        """Write a specification, or find the one that was written for the same order.
+        """Return the cached specification of an order, or write one.
 
         Yields:
-            What the writer yields; of a specification that was there already, `Completed` alone.
+            The events of the generator; for a cached specification `Completed` alone.
 
         Raises:
-            PeripetyError: what the writer raises.
+            PeripetyError: from the generator.
         """
         check_order(order)
         key = self._key(order)
@@ -112,7 +112,7 @@ class Drafts:
                     yield event
 
     def _key(self, order: GenerationOrder) -> str:
-        """A digest of all that a result depends on: with more to use, more of it is a model's."""
+        """Return a digest of everything that determines a result, including the limits."""
         asked = [
             _fingerprint(),
             order.description,
@@ -154,7 +154,7 @@ def _is_of_a_model(event: Completed) -> bool:
 
 @cache
 def _fingerprint() -> str:
-    """What every result depends on: the program, the engine, and what models are told."""
+    """Return the common inputs of all results: the program, the engine, the prompts and the schema."""
     told = [__version__, ENGINE_VERSION, prompts(), answer_schema()]
     return sha256(json.dumps(told).encode()).hexdigest()
 

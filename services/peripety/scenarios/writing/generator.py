@@ -1,8 +1,8 @@
-"""From a description to a specification: a model proposes it, the engine checks it, and the events say how.
+"""Scenario generator: from a description to a specification.
 
-A model is asked for the whole specification, and then to put right what is wrong with it. One that writes
-nothing of the kind, or of which that would be too much to ask, is asked part by part (`stepwise`), and the
-numbers are the engine's.
+A model first writes a whole specification, and then repairs it after findings. If its answers contain no part
+of a document, or the request is too large, it is prompted part by part, by an outline, and rules derive the
+numbers.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _SEED_BYTES = 6
 
 
 class Generator:
-    """Writes specifications.
+    """Generator of specifications.
 
     Args:
-        gateway: asks models.
-        provider: the provider that answers where an order names none.
-        workers: check and play.
+        gateway: the model gateway.
+        provider: the default provider of an order.
+        workers: pool for validation and simulation.
     """
 
     def __init__(self, gateway: ModelGateway, provider: ProviderName, workers: Workers) -> None:
@@ -57,11 +57,11 @@ class Generator:
         """Write a specification.
 
         Yields:
-            Progress, drafts and findings as they come, and `Completed` or `NotGenerated` as the last event.
+            Progress, drafts and findings, and `Completed` or `NotGenerated` as the last event.
 
         Raises:
             InvalidArgumentError: the order is out of range.
-            PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
+            PeripetyError: from `ModelGateway.stream`, except for invalid answers.
         """
         check_order(order)
         writing = _Writing(self._gateway, order, self._workers)
@@ -71,13 +71,13 @@ class Generator:
                 yield event
 
     def _is_modest(self, model: str | None) -> bool:
-        """Whether the model is of a server about which nothing is known, so that little is expected of it."""
+        """Return True if the model is on a generic server, where it is presumed to be weak."""
         provider, _ = choose_provider(model, self._provider)
         return provider is ProviderName.GENERIC
 
 
 class _Writing:
-    """One order under way."""
+    """Generation of one order."""
 
     def __init__(self, gateway: ModelGateway, order: GenerationOrder, workers: Workers) -> None:
         self._gateway = gateway
@@ -88,8 +88,8 @@ class _Writing:
         self._judge = Judge(order.level, workers)
 
     async def whole(self) -> AsyncIterator[GenerationEvent]:
-        """Ask for a whole specification; part by part when nothing comes of that."""
-        yield self._asker.progress(Stage.AUTHORING, "asking for a whole specification")
+        """Request a whole specification; fall back to part by part."""
+        yield self._asker.progress(Stage.AUTHORING, "requesting a whole specification")
         manuscript = Manuscript(self._judge, {}, {"seed": self._seed})
         conversation = conversation_about_a_document(self._gateway, self._order.model, self._order.limits)
         writer = Writer(self._asker, conversation, manuscript)
@@ -107,7 +107,7 @@ class _Writing:
                     yield other
 
     async def stepwise(self) -> AsyncIterator[GenerationEvent]:
-        """Ask part by part; the engine makes a specification of the parts."""
+        """Request parts; rules derive a specification from them."""
         stepwise = Stepwise(self._asker, self._gateway, self._order, self._seed)
         async with following(stepwise.events()) as events:
             async for event in events:
@@ -120,7 +120,7 @@ class _Writing:
     async def _judged(
         self, candidates: Sequence[Candidate], answer: Answer | None
     ) -> AsyncIterator[GenerationEvent]:
-        """Finish with the first specification that passes."""
+        """Complete with the first candidate that passes."""
         before: Judgement | None = None
         for candidate in candidates:
             document = {**await self._workers.run(candidate.write), "seed": self._seed}

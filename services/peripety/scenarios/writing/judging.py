@@ -1,4 +1,4 @@
-"""How far a document gets: checked, proved, played and certified, as deep as its level asks for."""
+"""Evaluation of a document: validate, prove, simulate and certify it, up to a level."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["Depth", "Judge", "Judgement", "as_json", "insisted_on"]
 _LEAST_RISK = 0.1
 
 _NOT_WORTH_PLAYING = frozenset({"NEVER_WON", "CHOICES_DO_NOT_MATTER", "LOST_AT_ONCE"})
-"""Warnings that refuse what was only just written, while a person may insist on it."""
+"""Warnings that reject a new document, although a registered scenario may have them."""
 
 
 _RATES = frozenset({"TOO_EASY", "TOO_HARD"})
@@ -41,7 +41,7 @@ _AFTER_RATES = _RATES | {"POSITIVE_DRIFT"}
 
 
 class Depth(IntEnum):
-    """Where judging a document ended; each depth is looked into when nothing is wrong before it."""
+    """Depth of an evaluation; each depth is reached only without errors in the earlier ones."""
 
     FORM = 1
     RULES = 2
@@ -52,16 +52,16 @@ class Depth(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is wrong with a document, as far as it got.
+    """Evaluation of a document.
 
     Attributes:
-        document: the document; numbers of it may have been moved.
-        depth: where judging ended.
-        findings: errors, which refuse it, and then warnings.
-        edits: the numbers that were moved, for this document and for those that it came of.
-        program: what plays it, when it came to that.
-        dry_run: the dry-run of the gate, when it came to one.
-        certificate: its certificate, when it came to one.
+        document: the document, with moved numbers.
+        depth: the last depth.
+        findings: errors, which reject it, then warnings.
+        edits: the moved numbers, of this document and its predecessors.
+        program: the compiled program; None before compilation.
+        dry_run: the dry-run of the gate; None without one.
+        certificate: its certificate; None without one.
     """
 
     document: dict[str, Any]
@@ -74,35 +74,35 @@ class Judgement:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that refuse it."""
+        """Return the findings that reject it."""
         return errors_among(self.findings)
 
     @property
     def canonical(self) -> bytes:
-        """The document in canonical form."""
+        """Return the document in canonical form."""
         return self.program.document if self.program else sim.canonical(self.document)
 
     def has_looked_for(self, code: str) -> bool:
-        """Whether a finding of its depth with this code would be among its findings."""
+        """Return True if the evaluation would have found a finding of its depth with this code."""
         if self.depth is not Depth.GATE:
             return len(self.findings) < MAX_FINDINGS and all(
                 error.code != "DRY_RUN_TOO_SLOW" for error in self.errors
             )
-        # The gate ends at what it comes upon first, and it comes upon rates before drift.
+        # The gate stops at its first finding, and tests rates before drift.
         return code in _RATES and any(error.code in _AFTER_RATES for error in self.errors)
 
     def marks(self) -> set[tuple[str, Name]]:
-        """What makes its errors the same wherever parts have moved: the code, and the name of the part."""
+        """Return keys of its errors that are stable under reordering: the code, and the name of the part."""
         return {(error.code, name_at(self.document, error.path)) for error in self.errors}
 
 
 class Judge:
-    """Judges documents at one level.
+    """Evaluator of documents at one level.
 
     Args:
-        level: what a document has to pass.
-        workers: check, prove and play.
-        insisted: codes of findings that refuse only what was just written, and are meant; see `insisted_on`.
+        level: the level that a document must pass.
+        workers: pool for validation, proofs and simulation.
+        insisted: codes of tolerated findings, which otherwise reject a new document.
     """
 
     def __init__(self, level: Level, workers: Workers, *, insisted: Collection[str] = ()) -> None:
@@ -112,20 +112,20 @@ class Judge:
         self._least_risk = 0.0 if "RISK_TOO_SMALL" in insisted else _LEAST_RISK
 
     async def check(self, document: dict[str, Any]) -> Judgement:
-        """What is wrong with a document before anybody plays it."""
+        """Evaluate a document without simulation."""
         return await self._workers.run(self._checked, document)
 
     async def play(self, checked: Judgement) -> AsyncIterator[Progress | NumbersMoved | Judgement]:
-        """Prove, play and certify a document that `check` found no error in, as far as the level asks.
+        """Prove, simulate and certify a document without errors, up to the level.
 
-        Where only the budget is missed, its numbers are moved, openly. Rules that nobody can play in time are
-        what is wrong with it, unless it is the caller who does not wait.
+        If only the budget is missed, its numbers are moved, and the moves are reported. Rules that are too
+        slow to simulate are an error of the document, unless the deadline of the caller is the cause.
 
         Yields:
-            Progress, its fraction that of this work, `NumbersMoved`, and the judgement as the last item.
+            Progress as a fraction of this work, `NumbersMoved`, and the evaluation as the last item.
 
         Raises:
-            ResourceExhaustedError: its runs take longer than the caller waits.
+            ResourceExhaustedError: the runs exceed the deadline of the caller.
         """
         if self._level < Level.DRY_RUN:
             yield checked
@@ -159,13 +159,13 @@ class Judge:
                     if isinstance(event, Progress):
                         yield _within(event, 0.3, 1.0)
                     elif isinstance(event, Certificate):
-                        # It tells all that was found since the rules were checked.
+                        # It contains all findings after static validation.
                         certified = replace(reached, findings=warnings, certificate=event)
                         yield self._deeper(certified, depth, event.findings)
         except ResourceExhaustedError as error:
             left = context.remaining()
             if left is not None and left < MOST_SECONDS:
-                raise  # whatever is written instead, there might be no time to play it
+                raise  # a revised document would also exceed the deadline
             yield self._deeper(reached, depth, (Finding("DRY_RUN_TOO_SLOW", "", error.message),))
 
     def _checked(self, document: dict[str, Any]) -> Judgement:
@@ -179,7 +179,7 @@ class Judge:
         return Judgement(sim.parse(data), Depth.RULES, tuple(found))
 
     def _tried(self, proven: Judgement, trial: Trial) -> Judgement:
-        """The judgement after the gate; numbers that were moved in vain are forgotten."""
+        """Return the evaluation after the gate; moves of a failed repair are dropped."""
         verdict = trial.verdict
         judgement = replace(self._deeper(proven, Depth.GATE, verdict.findings), dry_run=verdict.report)
         if not verdict.accepted or not trial.edits:
@@ -199,33 +199,33 @@ class Judge:
 
 
 def insisted_on(document: Mapping[str, Any], findings: Iterable[Finding]) -> frozenset[str]:
-    """What a document that was accepted has of that which refuses what was just written.
+    """Return the codes of a registered document that would reject a new one.
 
     Args:
         document: a valid specification.
-        findings: the warnings with which it was accepted.
+        findings: its warnings at registration.
     """
     warned = {finding.code for finding in findings} & _NOT_WORTH_PLAYING
     return frozenset(warned | {finding.code for finding in _too_safe(document, _LEAST_RISK)})
 
 
 def as_json(value: Any) -> bytes:
-    """A value that a model gave, as JSON in UTF-8."""
+    """Encode a value from a model as JSON in UTF-8."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _within(step: Progress, since: float, until: float) -> Progress:
-    """A step as one of a larger work."""
+    """Scale progress to a part of a larger work."""
     return replace(step, fraction=since + (until - since) * step.fraction)
 
 
 def _too_safe(document: Mapping[str, Any], least_risk: float) -> list[Finding]:
-    """A budget that lets nearly everybody off is one that the description has talked the model into."""
+    """Return an error for a budget with almost no risk, which the description may have induced."""
     least = document["negativity_budget"]["min_fail_rate"]
     if least >= least_risk:
         return []
     message = (
-        f"min_fail_rate is {least}, and whatever a description asks for, a random player has to lose at least"
-        f" {_LEAST_RISK:.0%} of runs; ask for {_LEAST_RISK} or more"
+        f"min_fail_rate is {least}: a random player must lose at least {_LEAST_RISK:.0%} of runs, even if the"
+        f" description requests less risk; use {_LEAST_RISK} or more"
     )
     return [Finding("RISK_TOO_SMALL", "/negativity_budget/min_fail_rate", message)]

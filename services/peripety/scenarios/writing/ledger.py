@@ -1,4 +1,4 @@
-"""What was found while a document was written, so that what was mended stays mended."""
+"""History of findings during a generation, for the detection of regressions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Ledger"]
 
 
 class Ledger:
-    """Remembers what was wrong and no longer is.
+    """History of fixed findings.
 
-    A finding is the same again when it has the same code and is about the same part, wherever that stands.
+    Two findings are the same if they have the same code and the same part, wherever the part is.
     """
 
     def __init__(self) -> None:
@@ -26,9 +26,9 @@ class Ledger:
         self._mended_slips: set[tuple[str, str]] = set()
 
     def note(self, before: Judgement, after: Judgement) -> None:
-        """Remember what was wrong with a document, and is not with the one after it.
+        """Record the findings of a document that its successor has fixed.
 
-        As far as the one after was not looked into, nothing is known to be mended.
+        A finding counts as fixed only if the evaluation of the successor would have found it.
         """
         got_past = not after.errors or after.depth > before.depth
         is_level = after.depth is before.depth
@@ -39,13 +39,13 @@ class Ledger:
         }
 
     def relapses(self, judgement: Judgement) -> tuple[Name, ...]:
-        """The parts of a document that are wrong in a way that was mended before."""
+        """Return the parts of a document with a finding that was fixed before."""
         return tuple(sorted({name for code, name in judgement.marks() if (code, name) in self._mended}))
 
     def fresh(self, slips: Sequence[Finding]) -> tuple[Finding, ...]:
-        """The slips of an answer without those that an earlier answer made, and one after that did not.
+        """Return the slips of an answer that no earlier answer has made and fixed.
 
-        What they are about came into no document, so there is nothing to undo.
+        A slip is not in any document, so there is nothing to undo.
         """
         now = {(slip.code, slip.path) for slip in slips}
         self._mended_slips |= self._slips - now

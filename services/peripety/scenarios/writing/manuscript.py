@@ -1,4 +1,4 @@
-"""A document under way: answers are put into it, judged, and undone where they do harm."""
+"""Document under construction: applies answers, evaluates the result, and rolls back regressions."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _MOST_NAMED = 3
 
 
 class Manuscript:
-    """One document, from answer to answer.
+    """Document under construction, from answer to answer.
 
     Args:
-        judge: says what is wrong with it.
-        document: what there is; empty at first.
-        fixed: what stands at its top, whatever an answer says.
+        judge: the evaluator.
+        document: the initial document; empty for a new one.
+        fixed: top-level members that an answer cannot change.
 
     Attributes:
-        document: what there is now.
-        judgement: what is wrong with that; None before the first answer.
-        slips: what is wrong with the last answer and not to be seen in the document.
-        reply: what to tell the model about that answer.
+        document: the present document.
+        judgement: its evaluation; None before the first answer.
+        slips: findings of the last answer that are not in the document.
+        reply: feedback for the model about that answer.
     """
 
     def __init__(self, judge: Judge, document: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
@@ -59,22 +59,22 @@ class Manuscript:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All that is to be said after the last answer, errors first."""
+        """Return all findings of the last answer, errors first."""
         return (*self.slips, *(self.judgement.findings if self.judgement else ()))
 
     @property
     def has_passed(self) -> bool:
-        """Whether there was a document that passed."""
+        """Return True if any document has passed."""
         return self._passed is not None
 
     async def take(self, answer: Answer) -> AsyncIterator[Progress | Draft | Rewritten | NumbersMoved]:
-        """Put an answer that is a JSON object into the document, and find out what it is worth.
+        """Apply an answer, a JSON object, to the document, and evaluate the result.
 
         Yields:
-            What the answer proposes, progress whose fraction is that of this work, and numbers that moved.
+            The proposal of the answer, progress as a fraction of this work, and moved numbers.
 
         Raises:
-            ResourceExhaustedError: dry-runs take longer than the caller waits.
+            ResourceExhaustedError: dry-runs exceed the deadline of the caller.
         """
         was, before = self.document, self.judgement
         merged = merge(was, self._with_fixed(answer.value), self._scope)
@@ -106,7 +106,8 @@ class Manuscript:
         self.document, self.judgement = judgement.document, judgement
         slips = self._ledger.fresh(merged.findings)
         self.slips = (*(answer.findings if answer.is_cut else ()), *slips)
-        # In play everything bears on everything, and what was undone may need other parts to change as well.
+        # In simulation any part can affect any other, and after a rollback other parts may need a change,
+        # too.
         is_open = judgement.depth > Depth.RULES or undone == _WHOLE
         self._scope = EVERYTHING if is_open else scope_of(self.document, self._errors())
         if not judgement.errors:
@@ -115,13 +116,13 @@ class Manuscript:
         self.reply = Reply(self.findings, self.document, left_out, undone, judgement.edits)
 
     def go_back(self, number: int) -> Iterator[Rewritten]:
-        """Go back to the last document that passed, where the present one does not.
+        """Roll back to the last document that passed, unless the present one has.
 
         Args:
-            number: which answer the present one came of.
+            number: the number of the answer of the present document.
 
         Yields:
-            What that changes.
+            The resulting change.
         """
         if self._passed is None or self.judgement is self._passed[0]:
             return
@@ -131,17 +132,17 @@ class Manuscript:
         yield Rewritten(as_json(self.document), number, edits)
 
     def _with_fixed(self, value: Any) -> Any:
-        """An answer that agrees with what is not the model's to say."""
+        """Return an answer with the fixed members."""
         return {**value, **self._fixed} if isinstance(value, dict) else value
 
     def _errors(self) -> Sequence[Finding]:
         return (*self.slips, *(self.judgement.errors if self.judgement else ()))
 
     async def _checked(self, document: dict[str, Any]) -> tuple[Judgement, tuple[str, ...]]:
-        """What is wrong with a document before play, without parts that make wrong again what was mended.
+        """Evaluate a document statically, after rolling back parts with regressions.
 
         Returns:
-            The judgement, and what was undone.
+            The evaluation, and the pointers of the parts that were rolled back.
         """
         judgement = await self._judgement_of(document)
         relapses = self._ledger.relapses(judgement)
@@ -154,12 +155,12 @@ class Manuscript:
         return sound, _WHOLE
 
     async def _judgement_of(self, document: dict[str, Any]) -> Judgement:
-        """What is wrong with a document: as far as it got, if it was judged already, else before play."""
+        """Return the previous evaluation of a document, or evaluate it statically."""
         judged = (judgement for judgement in reversed(self._judgements) if judgement.document == document)
         return next(judged, None) or await self._judge.check(document)
 
     def _sound(self, depth: Depth) -> Judgement:
-        """The last judgement that got as far, so that nothing wrong up to there was overlooked in it."""
+        """Return the last evaluation of at least a depth, which has missed no finding up to there."""
         latest = reversed(self._judgements)
         return next((judgement for judgement in latest if judgement.depth >= depth), self._judgements[-1])
 
@@ -173,12 +174,12 @@ def _proposal(answer: Answer, was: Mapping[str, Any], now: Mapping[str, Any]) ->
 def _remarks(left_out: Sequence[str], undone: Sequence[str]) -> list[str]:
     remarks = []
     if left_out:
-        remarks.append(f"left out {_changes(left_out)} where nothing was wrong: {_listed(left_out)}")
+        remarks.append(f"ignored {_changes(left_out)} of parts without findings: {_listed(left_out)}")
     if undone == _WHOLE:
-        remarks.append("undid the answer, after which what had been mended was wrong again")
+        remarks.append("rolled back the answer, because a fixed finding was back")
     elif undone:
-        what = f"{_changes(undone)} after which what had been mended was wrong again"
-        remarks.append(f"undid {what}: {_listed(undone)}")
+        what = f"{_changes(undone)}, because a fixed finding was back"
+        remarks.append(f"rolled back {what}: {_listed(undone)}")
     return remarks
 
 

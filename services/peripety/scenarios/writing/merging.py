@@ -1,8 +1,8 @@
-"""Partial documents: what an answer says of a specification, put into what there is of it.
+"""Merging of partial documents: an answer is applied to the present specification.
 
-What an answer says of a part replaces it, what it leaves out stays, and what it lists as `removed` goes. So
-one schema serves the first draft, which starts from nothing, and every change after it. An answer that has
-everything a specification needs is a whole one: what that leaves out goes as well.
+A part in the answer replaces the present one, an omitted part stays, and a part listed as `removed` is
+deleted. So one schema serves the first draft, which starts from nothing, and every later change. An answer
+with all required members of a specification is a complete one: parts that it omits are deleted, too.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
 __all__ = ["REMOVED", "Merged", "answer_schema", "merge", "restored"]
 
 REMOVED = "removed"
-"""The key of an answer that lists what is taken away."""
+"""The key of an answer that lists deleted parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A document after an answer.
+    """Document after an answer.
 
     Attributes:
-        document: all of it.
-        left_out: JSON Pointers, with names in place of indices, of what the answer changes or removes and may
-            not, or what is not there to be removed.
-        findings: what of the answer is no part of a specification, and therefore not in the document either.
+        document: the document.
+        left_out: JSON Pointers, with names in place of indices, of changes and deletions outside the scope,
+            and of deletions of missing parts.
+        findings: findings of members that do not fit into a specification, and are therefore not in the
+            document.
     """
 
     document: dict[str, Any]
@@ -48,15 +49,15 @@ class Merged:
 
 @cache
 def answer_schema() -> Mapping[str, Any]:
-    """The schema of answers: that of specifications with nothing required that is a part, and `removed`."""
+    """Return the schema of answers: that of specifications without required parts, plus `removed`."""
     schema = deepcopy(dict(schema_document(SCENARIO_SPEC)))
     del schema["required"]
     del schema["$defs"]["NegativityBudget"]["required"]
     for section in SECTIONS:
-        # Of a section that needs two, an answer may say one.
+        # A section with a minimum of two entries may get one from an answer.
         schema["properties"][section].pop("minItems", None)
     schema["description"] = "Parts of a scenario; what is left out stays as it is."
-    # An empty object in prose is no answer.
+    # An empty object within prose is not an answer.
     schema["minProperties"] = 1
     schema["properties"][REMOVED] = {
         "description": "JSON Pointers of parts to take away: /actions/<id>, /state/<key>, /horizon.",
@@ -67,12 +68,12 @@ def answer_schema() -> Mapping[str, Any]:
 
 
 def merge(document: Mapping[str, Any], answer: Any, scope: Scope = EVERYTHING) -> Merged:
-    """Put an answer into a document.
+    """Apply an answer to a document.
 
     Args:
-        document: what there is; empty at first.
-        answer: any JSON value. A null that the schema has no place for counts as left out.
-        scope: the parts that may be changed or removed; whatever it is, new ones may be added.
+        document: the present document; empty at first.
+        answer: any JSON value. A null that the schema does not allow counts as omitted.
+        scope: the parts that may be changed or deleted; new parts may always be added.
     """
     answer = without_nulls(answer_schema(), answer)
     unfit = check(_shape(), answer)
@@ -85,7 +86,7 @@ def merge(document: Mapping[str, Any], answer: Any, scope: Scope = EVERYTHING) -
         if name in present and scope.holds(name):
             contents.pop(name, None)
             if told != pointer(name[:1]):
-                # What held it stays, were it empty, unless it is itself removed.
+                # The section of a deleted part stays, even if it is empty, unless it is deleted itself.
                 contents.setdefault(name[:1], [] if name[0] in SECTIONS else {})
         else:
             left_out[told] = None
@@ -101,7 +102,7 @@ def merge(document: Mapping[str, Any], answer: Any, scope: Scope = EVERYTHING) -
 def restored(
     document: Mapping[str, Any], earlier: Mapping[str, Any], names: Iterable[Name]
 ) -> dict[str, Any]:
-    """A document in which some parts are as they were earlier; what was not there then is gone."""
+    """Return a document with some parts restored; parts that did not exist earlier are deleted."""
     contents = {part.name: part.value for part in parts(document)}
     before = {part.name: part.value for part in parts(earlier)}
     for name in names:
@@ -113,16 +114,16 @@ def restored(
 
 
 def _is_whole(answer: Any, unfit: Iterable[Finding]) -> bool:
-    """Whether an answer has everything a specification needs, whatever it has besides."""
+    """Return True if an answer has all required members of a specification."""
     if not isinstance(answer, dict) or any(finding.code != "UNKNOWN_KEY" for finding in unfit):
         return False
     return answer.keys() >= set(schema_document(SCENARIO_SPEC)["required"])
 
 
 def _removed(answer: Any, document: Mapping[str, Any]) -> Iterator[tuple[Name, str]]:
-    """What an answer removes, by name, and as it says it; the name of what is not there is empty.
+    """Yield the deletions of an answer, by name and as written; the name of a missing part is empty.
 
-    A part is named as it is known or, as pointers have it, by its place; a section stands for all its parts.
+    A part is referenced by its id or by its position, as in pointers; a section includes all its parts.
     """
     listed = answer.get(REMOVED) if isinstance(answer, dict) else None
     named = {part.path: part.name for part in parts(document)}
@@ -141,7 +142,7 @@ def _removed(answer: Any, document: Mapping[str, Any]) -> Iterator[tuple[Name, s
 
 @cache
 def _shape() -> Mapping[str, Any]:
-    """What an answer has to be so that its parts can be told from each other, whatever is in them."""
+    """Return the minimal schema under which the parts of an answer can be distinguished."""
     known = answer_schema()
     properties: dict[str, Any] = dict.fromkeys(known["properties"], True)
     for section, key in SECTIONS.items():
@@ -159,7 +160,7 @@ def _shape() -> Mapping[str, Any]:
 
 
 def _fit_parts(answer: Any, unfit: Iterable[Finding]) -> Iterator[Part]:
-    """The parts of an answer that have a place in a specification."""
+    """Yield the parts of an answer that fit into a specification."""
     misfits = [segments(finding.path) for finding in unfit]
     for part in parts(answer):
         of_part = segments(part.path)
@@ -170,7 +171,7 @@ def _fit_parts(answer: Any, unfit: Iterable[Finding]) -> Iterator[Part]:
 
 
 def _in_answer(finding: Finding) -> Finding:
-    """A finding about an entry of an answer, as one about its section: the document has other places."""
+    """Return a finding about an entry as one about its section, because positions in the document differ."""
     section, *place = segments(finding.path)[:2] or ("",)
     if section not in SECTIONS or not place:
         return finding

@@ -1,4 +1,4 @@
-"""The numbers of a document that the engine moved, and that answers since have left alone."""
+"""Adjusted numbers of a document that later answers have not changed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["still_moved"]
 def still_moved(
     moved: Iterable[NumberEdit], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[NumberEdit, ...]:
-    """The moves of one document that stand in the one made of it, with their places there.
+    """Return the moves of a document that are still present in its successor, with their new paths.
 
     Args:
-        moved: the numbers of a document that were moved.
-        before: that document.
-        after: what came of it. A number that is another one there was written anew, and is moved no longer.
+        moved: the moved numbers.
+        before: the document.
+        after: its successor. A number with another value was rewritten, and no longer counts as moved.
     """
     present = {part.name: part for part in parts(after)}
     still = []
@@ -39,7 +39,7 @@ def still_moved(
 
 
 def _inside(value: Any, place: Iterable[str]) -> Any:
-    """What stands at a place inside of a value; None where there is no such place."""
+    """Return the value at a path; None if it does not exist."""
     for segment in place:
         if isinstance(value, dict):
             value = value.get(segment)

@@ -1,4 +1,4 @@
-"""What a model is told about its answer, as the next message of the conversation."""
+"""Feedback for a model about its answer, as the next message of the conversation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MOST_TOLD = 20
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What became of an answer.
+    """Feedback about an answer.
 
     Attributes:
-        findings: what is wrong, errors first.
-        document: what the findings are about.
-        left_out: parts that the answer changed and that stay, because nothing was wrong with them.
-        undone: parts that are as they were, because what had been mended was wrong again; "" is all of them.
-        moved: numbers that the engine moved.
+        findings: the findings, errors first.
+        document: the document of the findings.
+        left_out: changes that were ignored, because the parts had no finding.
+        undone: parts that were rolled back after a regression; "" is the whole document.
+        moved: the moved numbers.
     """
 
     findings: tuple[Finding, ...]
@@ -39,7 +39,7 @@ class Reply:
     moved: tuple[NumberEdit, ...] = ()
 
     def message(self) -> dict[str, Any]:
-        """The message as a JSON object; what there is nothing of is not in it, and long lists are cut."""
+        """Return the message as a JSON object; empty members are omitted, and long lists are truncated."""
         told = self.findings[:_MOST_TOLD]
         message = {
             "findings": [self._told(finding) for finding in told],
@@ -55,7 +55,7 @@ class Reply:
         told = {"code": finding.code, "path": finding.path, "message": finding.message}
         part = pointer(name_at(self.document, finding.path))
         if not f"{finding.path}/".startswith(f"{part}/"):
-            # Whoever wrote the part knows it by its id, not by its place.
+            # The author of a part knows its id, not its position.
             told["part"] = part
         if finding.severity is Severity.WARNING:
             told["severity"] = finding.severity.value

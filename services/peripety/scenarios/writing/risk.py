@@ -1,4 +1,4 @@
-"""What is said of a scenario whose description asked that nothing be at stake: there is, openly."""
+"""Notice of retained risk, for a description that requests a scenario without risk."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _MOST_QUOTED = 80
 async def risk_kept(
     description: str, document: bytes, certificate: Certificate | None, workers: Worker
 ) -> tuple[Finding, ...]:
-    """The warning that a scenario has risk although its description asked for none; nothing where it did not.
+    """Return a warning if the description requests a scenario without risk; otherwise nothing.
 
     Args:
-        description: what the scenario was to be about, or how it was to be changed.
+        description: the description of the scenario, or of a change.
         document: the scenario.
-        certificate: its certificate, when it has one; where it has none, some runs are played.
-        workers: play them.
+        certificate: its certificate; without one, some runs are simulated.
+        workers: worker pool.
     """
     phrase = await workers.run(riskless_phrase, description)
     if not phrase:
         return ()
     lost = _certified(certificate) if certificate else await _played(document, workers)
-    message = f"the description says '{phrase[:_MOST_QUOTED]}', and something is at stake all the same"
+    message = f"the description requests no risk ('{phrase[:_MOST_QUOTED]}'), but the scenario has some"
     if lost is not None:
         interval = f"95 % interval {lost.low:.1%} to {lost.high:.1%}"
         message += f": the random persona loses {lost.value:.1%} of {lost.total} runs ({interval})"
@@ -51,10 +51,7 @@ def _certified(certificate: Certificate) -> Rate | None:
 
 
 async def _played(document: bytes, workers: Worker) -> Rate | None:
-    """How often the random persona loses; None for what was not checked so far that it could be played.
-
-    Nobody may have played it before, so it may be anything but quick: then it is not known either.
-    """
+    """Return the fail rate of the random persona; None for a document that is invalid or too slow."""
     try:
         program = await workers.run(sim.compile, document)
         report = await Runner(program, DryRunOptions(), workers, _MOST_SECONDS).play(0, _RUNS)

@@ -1,4 +1,4 @@
-"""Which parts of a document an answer may change."""
+"""Edit scope: the parts of a document that an answer may change."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _BUDGET = "negativity_budget"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The parts that may be changed; a section stands for all of its parts, and () for the document."""
+    """Set of changeable parts; a section includes all of its parts, and () the whole document."""
 
     names: frozenset[Name]
 
     def holds(self, name: Name) -> bool:
-        """Whether a part may be changed."""
+        """Return True if a part may be changed."""
         return any(name[:length] in self.names for length in range(len(name) + 1))
 
 
@@ -33,7 +33,7 @@ EVERYTHING = Scope(frozenset({()}))
 
 
 def scope_of(document: Any, findings: Iterable[Finding]) -> Scope:
-    """The parts that findings are about. What is missing opens none: new parts may always be added."""
+    """Return the parts with findings. A missing part adds nothing, because new parts may always be added."""
     return Scope(frozenset(_name(document, finding) for finding in findings if not _is_gap(finding)))
 
 
@@ -43,5 +43,5 @@ def _is_gap(finding: Finding) -> bool:
 
 def _name(document: Any, finding: Finding) -> Name:
     name = name_at(document, finding.path)
-    # Its figures are weighed against each other, so that what is wrong with one may be mended in another.
+    # Its figures depend on each other, so a finding in one may need a change in another.
     return name[:1] if name[:1] == (_BUDGET,) else name

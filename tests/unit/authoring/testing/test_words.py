@@ -104,7 +104,7 @@ def test_tests_that_nobody_ran_are_never_called_perfect() -> None:
         about("Nothing."), {"by_category": {"existence": 3, "boundary": 0}, "existing_count": 3}
     )
     assert poor["score"] < 8
-    assert poor["gaps"] == ["There is no test of boundary"]
+    assert poor["gaps"] == ["no test of boundary"]
 
 
 @pytest.mark.parametrize("listed", ["existing_tests", "dropped"])

@@ -81,7 +81,7 @@ def test_easier_than_hardly_lost_keeps_a_band() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "nothing"),
+        ("", "the text is empty"),
         ("add another gauge", "add another gauge"),
         ("make omega longer", "made longer"),
         ("make the omega stronger", "made more"),
@@ -89,7 +89,7 @@ def test_easier_than_hardly_lost_keeps_a_band() -> None:
         ("make the storm faster", "made faster"),
         ("storms more often, and paint them blue", "paint them blue"),
         ("more", "more"),
-        (f"{'9' * 400} % more fuel", "no change that rules can make"),
+        (f"{'9' * 400} % more fuel", "not a change that rules can make"),
         ("more fuel, and " * 200, "at most 2,000 characters"),
     ],
 )

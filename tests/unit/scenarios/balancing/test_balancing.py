@@ -103,14 +103,14 @@ async def test_what_is_out_of_reach_is_told_with_the_rate_and_what_stopped_it() 
     assert finding.code == "BALANCE_OUT_OF_REACH"
     assert f"brings the rate to {found.closest.fail_rate:.1%} only" in finding.message
     assert "event 'strike': weight" in finding.message
-    assert "90.0% to 95.0% is asked for" in finding.message
+    assert "the target is 90.0% to 95.0%" in finding.message
 
 
 async def test_numbers_that_change_nothing_are_told() -> None:
     value = spec(state={"a": 1}, actions=[action("wait")])
     (finding,) = (await refused(value, 0.3, 0.4)).findings
     assert finding.code == "BALANCE_OUT_OF_REACH"
-    assert "none of the 1 numbers" in finding.message
+    assert "none of the 1 movable numbers" in finding.message
 
 
 async def test_a_rate_that_jumps_over_the_target_is_told_with_the_number_that_makes_it_jump() -> None:

@@ -110,7 +110,7 @@ def test_a_folder_with_anything_else_is_refused(tmp_path: Path, parts: list[Part
         Output(there.folder, BatchOptions(), "parquet"),
     ]
     for other in others:
-        with pytest.raises(FailedPreconditionError, match="something else"):
+        with pytest.raises(FailedPreconditionError, match="other content"):
             other.begin(parts)
     with pytest.raises(FailedPreconditionError):
         there.begin(parts[:2])

@@ -87,7 +87,7 @@ async def test_a_forged_figure_is_named(right: bytes, change: Callable[[Any], No
 
 async def test_what_is_said_and_what_was_computed_are_told(right: bytes) -> None:
     (finding,) = (await compared(forged(right, _verdict))).findings
-    assert finding.message == 'the certificate says "refused", and "certified" was computed'
+    assert finding.message == 'the certificate has "refused", but the computed value is "certified"'
 
 
 async def test_true_is_not_taken_for_one() -> None:

@@ -165,5 +165,5 @@ def test_a_graph_that_nobody_could_look_through_is_refused() -> None:
     whole = [action(f"a{index}", preconditions={"!!": [{"var": "state"}]}) for index in range(150)]
     effects = [{"op": "inc", "path": f"state.{name}", "value": 1} for name in names]
     document = spec(state=dict.fromkeys(names, 1), actions=[*whole, action("all", effects)])
-    with pytest.raises(ResourceExhaustedError, match="more than 20,000 ways"):
+    with pytest.raises(ResourceExhaustedError, match="more than 20,000 edges"):
         rule_graph(document)

@@ -58,13 +58,13 @@ async def test_the_rate_is_that_of_the_certificate_where_there_is_one() -> None:
 
 async def test_what_cannot_be_played_is_told_without_a_rate() -> None:
     (found,) = await risk_kept(RISKLESS, sim.canonical({"spec_version": "1.0"}), None, WORKERS)
-    assert found.message.endswith("something is at stake all the same")
+    assert found.message.endswith("but the scenario has some")
 
 
 async def test_what_takes_long_to_play_is_told_without_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(risk, "_MOST_SECONDS", 0.0)
     (found,) = await risk_kept(RISKLESS, document(chance(0.4)), None, WORKERS)
-    assert found.message.endswith("something is at stake all the same")
+    assert found.message.endswith("but the scenario has some")
 
 
 async def written(gateway: ModelGateway, provider: ProviderName, description: str, level: Level) -> Completed:

@@ -104,7 +104,7 @@ async def test_only_the_parts_that_are_wrong_are_replaced() -> None:
     assert done.manuscript.document["actions"] == [action("one"), action("two"), action("three")]
     (rewritten,) = done.of(Rewritten)
     assert {edit.path for edit in rewritten.edits} == {"/actions/1", "/actions/2"}
-    assert "left out 1 change where nothing was wrong: /actions/one" in done.remarks()
+    assert "ignored 1 change of parts without findings: /actions/one" in done.remarks()
 
 
 async def test_the_model_is_told_what_was_left_out() -> None:
@@ -246,7 +246,7 @@ async def test_an_answer_that_changes_nothing_is_not_played_again() -> None:
     noted = {**chance(0.5), "notes": "none"}
     done = await wrote(noted, {"name": chance(0.5)["name"]}, level=Level.DRY_RUN)
     assert done.writer.is_done
-    assert sum("playing runs" in remark for remark in done.remarks()) == 1
+    assert sum("simulating runs" in remark for remark in done.remarks()) == 1
 
 
 async def test_what_is_undone_down_to_a_document_that_passed_is_not_played_again() -> None:
@@ -262,7 +262,7 @@ async def test_what_is_undone_down_to_a_document_that_passed_is_not_played_again
         {"UNKNOWN_KEY", "IMPOSSIBLE_LOSS"},
     ]
     assert done.manuscript.document["actions"] == good["actions"]
-    assert sum("playing runs" in remark for remark in done.remarks()) == 1
+    assert sum("simulating runs" in remark for remark in done.remarks()) == 1
 
 
 class Cut(ScriptedGateway):

@@ -1,1 +1,1 @@
-"""A certificate for people: one page of HTML with its plots, which needs neither scripts nor a network."""
+"""HTML report of a certificate: one page with plots, without scripts and network access."""

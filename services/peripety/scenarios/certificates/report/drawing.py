@@ -23,7 +23,7 @@ _MAX_LABEL = 28
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From figures to places: `first` is drawn at `start`, `last` at `end`."""
+    """Linear scale from figures to positions: `first` is at `start`, `last` at `end`."""
 
     first: float
     last: float
@@ -31,12 +31,12 @@ class Scale:
     end: float
 
     def __call__(self, figure: float) -> float:
-        """Where a figure is drawn."""
+        """Return the position of a figure."""
         return self.start + (figure - self.first) / (self.last - self.first) * (self.end - self.start)
 
 
 def share_grid(places: Scale, across: tuple[float, float], *, vertical: bool) -> Iterator[Element]:
-    """Lines and labels at every fifth of a share; vertical lines have their labels below."""
+    """Yield grid lines with labels at every fifth of a share; vertical lines have their labels below."""
     start, end = across
     for fifth in range(6):
         at, label = number(places(fifth / 5)), f"{20 * fifth} %"
@@ -49,14 +49,14 @@ def share_grid(places: Scale, across: tuple[float, float], *, vertical: bool) ->
 
 
 def legend(entries: Sequence[tuple[str, str]], *, lines: bool) -> tuple[list[Element], float]:
-    """What the colours mean, from the top down.
+    """Return a legend of colours, from top to bottom.
 
     Args:
-        entries: each class and what it stands for.
-        lines: whether lines are drawn so, or areas.
+        entries: each class with its label.
+        lines: True for line samples, False for area samples.
 
     Returns:
-        The elements, and the height that they take.
+        The elements, and their height.
     """
     drawn = []
     for index, (style_class, label) in enumerate(entries):
@@ -73,7 +73,7 @@ def legend(entries: Sequence[tuple[str, str]], *, lines: bool) -> tuple[list[Ele
 
 
 def style(name: str) -> str:
-    """The style sheet of drawings (`plots`) or of pages (`page`)."""
+    """Return the style sheet of drawings (`plots`) or of pages (`page`)."""
     return resources.files(__package__).joinpath(f"{name}.css").read_text("utf-8")
 
 

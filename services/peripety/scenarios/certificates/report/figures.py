@@ -1,4 +1,4 @@
-"""The figures of a certificate as tables, those of each plot under its name."""
+"""Tables of a certificate; a table with the data of a plot has the name of the plot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["tables"]
 
 
 def tables(certificate: Certificate) -> dict[str, Element]:
-    """All tables, by the plot that shows the same, or what they are about."""
+    """Return all tables, by the name of the plot with the same data, or by subject."""
     reports = certificate.personas
     names = [report.persona for report in reports]
     made = {
@@ -29,7 +29,10 @@ def tables(certificate: Certificate) -> dict[str, Element]:
         "loss-causes": _counted("Runs that each condition ended", "condition", reports, _endings),
         "loss-turns": table("Runs lost in each turn", ("turn", *names), _losses(reports)),
         "actions": _counted(
-            "Turns in which each action was taken, of those in which it could be", "action", reports, _actions
+            "Turns in which each action was chosen, of those in which it was legal",
+            "action",
+            reports,
+            _actions,
         ),
         "events": _counted("Times each event was drawn", "event", reports, _events),
     }
@@ -55,7 +58,7 @@ def _rate(rate: Rate) -> str:
 
 
 def _survivors(certificate: Certificate) -> Iterable[tuple[str, ...]]:
-    """The share that is not lost, after each turn in which anybody lost."""
+    """Yield the share of runs without a loss, after each turn with a loss."""
     lost = [_by_turn(report) for report in certificate.personas]
     left = [report.runs for report in certificate.personas]
     for turn in sorted(set().union(*lost)):
@@ -80,7 +83,7 @@ def _counted(
     reports: Sequence[PersonaReport],
     of: Callable[[PersonaReport], list[tuple[str, str]]],
 ) -> Element:
-    """A row for each thing that is counted, a column for each persona."""
+    """Return a table with a row for each counted part and a column for each persona."""
     rows = ((cells[0][0], *(count for _, count in cells)) for cells in zip(*map(of, reports), strict=True))
     return table(caption, (what, *(report.persona for report in reports)), rows)
 

@@ -1,4 +1,4 @@
-"""The page of a certificate: its verdict, its plots with their figures, and how to compute it again."""
+"""HTML page of a certificate: its verdict, its plots with their figures, and the command to verify it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["page"]
 
 
 def page(certificate: Certificate, spec: Mapping[str, Any]) -> bytes:
-    """The report, in UTF-8; the same certificate gives the same bytes.
+    """Render the report in UTF-8; equal certificates result in equal bytes.
 
     Args:
-        certificate: what it is about.
-        spec: the specification that was certified, for its name.
+        certificate: the certificate.
+        spec: the certified specification, for its name.
     """
     name = str(spec["name"])
     return html(
@@ -70,7 +70,7 @@ def _verdict(certificate: Certificate) -> Iterator[Element | str]:
     if certificate.planner_gap is not None:
         points = f"{100 * abs(certificate.planner_gap):.1f}"
         less = "more" if certificate.planner_gap < 0 else "less"
-        yield f" Whoever thinks ahead loses {points} points {less} of them than who plays at random."
+        yield f" The planner loses {points} points {less} of them than the random persona."
 
 
 def _findings(certificate: Certificate) -> Iterator[Element]:
@@ -103,15 +103,15 @@ def _proofs(certificate: Certificate) -> Iterator[Element]:
         yield element("p", claim, " ", place, ": ", element("bdi", proof.argument))
         if proof.witness:
             calls = (element("li", element("bdi", call.action_id or "nothing")) for call in proof.witness)
-            yield element("details", element("summary", "A run that shows it"), element("ol", *calls))
+            yield element("details", element("summary", "A run that proves it"), element("ol", *calls))
 
 
 def _identity(certificate: Certificate) -> Iterator[Element]:
     options = certificate.options
-    yield element("h2", "What this certificate is about")
+    yield element("h2", "Identity of the certificate")
     yield _wide(
         table(
-            "Whoever has these computes the same figures",
+            "These inputs result in the same figures",
             ("what", "value"),
             [
                 ("certificate", certificate_hash(encode(certificate))),
@@ -131,6 +131,6 @@ def _identity(certificate: Certificate) -> Iterator[Element]:
 
 
 def _wide(figures: Element) -> Element:
-    """A table that may be wider than the page, to be scrolled with the keyboard as well."""
+    """Return a table in a container that scrolls horizontally, also with the keyboard."""
     name = figures.findtext("caption", "")
     return element("div", figures, class_="wide", tabindex="0", role="region", aria_label=name)

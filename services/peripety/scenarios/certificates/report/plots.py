@@ -1,4 +1,4 @@
-"""The plots of a certificate."""
+"""SVG plots of a certificate."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _OTHERS = "other causes"
 
 
 def plots(certificate: Certificate) -> dict[str, Element]:
-    """All plots, by their names."""
+    """Return all plots, by name."""
     drawn = (fail_rates, survival, loss_causes, loss_turns)
     return {plot.__name__.replace("_", "-"): plot(certificate) for plot in drawn}
 
 
 def fail_rates(certificate: Certificate) -> Element:
-    """A dot for the rate of each persona and a whisker for its interval, over the band."""
+    """Plot the fail rate of each persona with its interval, over the band."""
     reports, band = certificate.personas, certificate.band
     x, bottom = Scale(0, 1, LEFT, RIGHT), 10 + _ROW * len(reports)
     return drawing(
         "fail-rates",
         "How often each persona loses",
-        f"{_rates(reports)}. Asked for: the random persona from {percent(band.min_fail_rate)} to"
+        f"{_rates(reports)}. Band of the random persona: from {percent(band.min_fail_rate)} to"
         f" {percent(band.max_fail_rate)}.",
         (WIDTH, bottom + 30),
         _band(band, x, bottom),
@@ -58,7 +58,7 @@ def fail_rates(certificate: Certificate) -> Element:
 
 
 def survival(certificate: Certificate) -> Element:
-    """For each persona the share of runs that is not lost after each turn."""
+    """Plot the share of runs without a loss after each turn, for each persona."""
     reports, horizon = certificate.personas, certificate.options.horizon or 1
     entries = [(f"s{_number(report)} d{_number(report)}", report.persona) for report in reports]
     keys, top = legend(entries, lines=True)
@@ -78,7 +78,7 @@ def survival(certificate: Certificate) -> Element:
 
 
 def loss_causes(certificate: Certificate) -> Element:
-    """For each persona the shares of runs that each loss condition ended, one after the other."""
+    """Plot the shares of runs that each loss condition ended, stacked, for each persona."""
     reports = certificate.personas
     causes = _main_causes(reports)
     keys, top = legend([(f"f{index}", cause) for index, cause in enumerate(causes)], lines=False)
@@ -99,7 +99,7 @@ def loss_causes(certificate: Certificate) -> Element:
 
 
 def loss_turns(certificate: Certificate) -> Element:
-    """For each persona how many of its runs are lost in which turns."""
+    """Plot histograms of the turns of losses, for each persona."""
     reports, horizon = certificate.personas, certificate.options.horizon or 1
     width = -(-horizon // _MOST_BARS)
     x = Scale(0, horizon, LEFT, RIGHT)
@@ -123,7 +123,7 @@ def loss_turns(certificate: Certificate) -> Element:
 
 
 def _number(report: PersonaReport) -> int:
-    """Tells the persona from others by the same colour in all plots."""
+    """Return the colour index of a persona, the same in all plots."""
     return PERSONAS.index(report.persona)
 
 
@@ -175,7 +175,7 @@ def _turns_axis(x: Scale, horizon: int, bottom: float) -> Iterator[Element]:
 
 
 def _main_causes(reports: Sequence[PersonaReport]) -> list[str]:
-    """The loss conditions that end most runs, in the order of the specification, and the others."""
+    """Return the most frequent loss conditions, in the order of the specification, and a rest class."""
     total: Counter[str] = Counter()
     for report in reports:
         for loss in report.losses:
@@ -185,7 +185,7 @@ def _main_causes(reports: Sequence[PersonaReport]) -> list[str]:
 
 
 def _by_cause(report: PersonaReport, causes: Sequence[str]) -> list[int]:
-    """How many runs each cause ended."""
+    """Return the number of runs that each cause ended."""
     counts: Counter[str] = Counter()
     for loss in report.losses:
         counts[loss.id if loss.id in causes else _OTHERS] += loss.count
@@ -212,7 +212,7 @@ def _stacked(report: PersonaReport, causes: Sequence[str], x: Scale, top: float)
 
 
 def _binned(report: PersonaReport, width: int) -> dict[int, float]:
-    """The shares of runs lost in so many turns each, by the turn before them."""
+    """Return the share of runs lost in each bin of turns, by the turn before the bin."""
     counts: Counter[int] = Counter()
     for lost in report.loss_turns:
         counts[(lost.turn - 1) // width * width] += lost.count
@@ -220,7 +220,7 @@ def _binned(report: PersonaReport, width: int) -> dict[int, float]:
 
 
 def _histogram(report: PersonaReport, width: int, x: Scale, top: float, bottom: float) -> Iterator[Element]:
-    """The bars of one persona; the highest is as high as there is room, and has its share beside it."""
+    """Yield the bars of one persona; the highest one fills the height and is labelled with its share."""
     shares = _binned(report, width)
     highest = max(shares.values(), default=0)
     y = Scale(0, highest or 1, bottom, top)
@@ -238,7 +238,7 @@ def _histogram(report: PersonaReport, width: int, x: Scale, top: float, bottom: 
 
 
 def _median(report: PersonaReport) -> str:
-    """The turn by which half of the losses have come."""
+    """Return the median turn of the losses."""
     seen = 0
     for lost in report.loss_turns:
         seen += lost.count

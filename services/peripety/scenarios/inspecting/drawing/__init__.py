@@ -1,1 +1,1 @@
-"""Drawings of a rule graph: SVG for people, Mermaid for pages that render it."""
+"""Drawings of a rule graph: SVG for files, Mermaid for pages that render it."""

@@ -1,4 +1,4 @@
-"""Boxes: the nodes in a drawing, and where lines end at their sides."""
+"""Boxes of a graph drawing: nodes, and the ports at their sides."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _MOST_APART = 32.0
 
 @dataclass(slots=True)
 class Box:
-    """A node in the drawing.
+    """Box of a node.
 
     Attributes:
-        node: what it stands for.
-        lines: its label.
-        notes: what stands below that.
-        x: its left edge.
-        width: from there.
-        height: of it.
-        y: its top edge.
-        ports: where lines end, from the top down, by the id of the other node.
+        node: the node.
+        lines: the lines of its label.
+        notes: the lines below the label.
+        x: the left edge.
+        width: its width.
+        height: its height.
+        y: the top edge.
+        ports: the ends of edges from top to bottom, by the id of the other node.
     """
 
     node: Node
@@ -44,16 +44,16 @@ class Box:
 
     @property
     def middle(self) -> float:
-        """Half way down."""
+        """Return the vertical centre."""
         return self.y + self.height / 2
 
 
 Side = tuple[str, bool]
-"""The id of a node, and whether it is the side towards the left column or the one towards the right."""
+"""The id of a node, and True for its edges with rules of the left column."""
 
 
 def sides(columns: Columns, links: Sequence[Link]) -> dict[Side, list[str]]:
-    """For each side that lines come to: the nodes at their other ends; a rule has one such side."""
+    """Return the neighbours at each side with edges; a rule has one such side."""
     left = {node.node_id for section in columns.left for block in section.blocks for node, _ in block.nodes}
     found: dict[Side, list[str]] = {}
     for link in links:
@@ -64,7 +64,7 @@ def sides(columns: Columns, links: Sequence[Link]) -> dict[Side, list[str]]:
 
 
 def set_ports(boxes: Mapping[str, Box], ends: Mapping[Side, Sequence[str]]) -> None:
-    """Spread the ends of lines along the sides, in the order of what is at their other ends."""
+    """Distribute the ports along the sides, in the order of the neighbours."""
     for (name, _), others in ends.items():
         box = boxes[name]
         step = min(_MOST_APART, (box.height - PADDING) / len(others))

@@ -1,7 +1,7 @@
-"""Three columns: what can be done, what there is, and what happens and how it ends.
+"""Three columns of a graph drawing: actions, quantities, and events with endings.
 
-Rules stand on both sides of the quantities, so that no line passes another node, and fewer lines cross than
-with all rules on one side. What a rule schedules stands below it.
+Rules are on both sides of the quantities, so that no edge passes behind another node, and fewer edges cross
+than with all rules on one side. A scheduled effect is below its rule.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _RIGHT = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A node with all that it schedules, each with how deep it is scheduled; they stay together."""
+    """Node with all its scheduled effects, each with its depth; the layout moves them together."""
 
     nodes: tuple[tuple[Node, int], ...]
 
     @property
     def key(self) -> str:
-        """The id of the first node."""
+        """Return the id of the first node."""
         return self.nodes[0][0].node_id
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks of a kind, under a heading."""
+    """Blocks of one kind, under a heading."""
 
     heading: str
     blocks: tuple[Block, ...]
@@ -50,7 +50,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """All blocks, by where they stand."""
+    """All blocks, by column."""
 
     left: tuple[Section, ...]
     middle: tuple[Section, ...]
@@ -58,7 +58,7 @@ class Columns:
 
 
 def columns(graph: Graph) -> Columns:
-    """Where the nodes of a graph stand, in the order of the specification; no section is empty."""
+    """Assign the nodes of a graph to columns, in specification order; empty sections are omitted."""
     scheduled: dict[str, list[str]] = {}
     for edge in graph.edges:
         if edge.kind is EdgeKind.SCHEDULES:

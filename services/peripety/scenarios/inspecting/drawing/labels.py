@@ -1,4 +1,4 @@
-"""Labels in lines that fit, without knowing the font: most characters take one cell, wide ones two."""
+"""Line wrapping of labels without font metrics: most characters have one cell, wide ones two."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ __all__ = ["cells", "wrapped"]
 
 _COMPARISONS = "=≠<≤>≥"
 _BREAKS = re.compile(rf"(?<=[\s._:/\-])(?<![{_COMPARISONS}]\s)(?![{_COMPARISONS}]\s)")
-"""Between words, but a comparison keeps what it compares."""
+"""Break points between words; a comparison is not broken before its operand."""
 
 
 def cells(text: str) -> int:
-    """How many cells a text takes."""
+    """Return the width of a text in cells."""
     return sum(_width(character) for character in text)
 
 
 def wrapped(text: str, most_cells: int, most_lines: int) -> list[str]:
-    """A text in lines, broken between words where that is possible; what is left over is cut, and shows it.
+    """Wrap a text into lines, between words where possible; excess text is truncated with an ellipsis.
 
     Args:
-        text: what is to be shown.
-        most_cells: how many cells a line has.
-        most_lines: how many lines there may be.
+        text: the text.
+        most_cells: the maximum width of a line.
+        most_lines: the maximum number of lines.
     """
     lines = [""]
     for word in _words(" ".join(text.split()), most_cells):
@@ -39,7 +39,7 @@ def wrapped(text: str, most_cells: int, most_lines: int) -> list[str]:
 
 
 def _words(text: str, most_cells: int) -> list[str]:
-    """The words of a text, each with what ends it; those longer than a line in pieces."""
+    """Split a text into words with their separators; a word longer than a line is split, too."""
     starts = [0, *(match.start() for match in _BREAKS.finditer(text)), len(text)]
     words = []
     for start, end in pairwise(starts):
@@ -53,7 +53,7 @@ def _words(text: str, most_cells: int) -> list[str]:
 
 
 def _cut(text: str, most_cells: int) -> str:
-    """As much of the beginning as fits."""
+    """Truncate a text to a width."""
     room = most_cells
     for index, character in enumerate(text):
         room -= _width(character)

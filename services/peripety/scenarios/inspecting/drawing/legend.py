@@ -1,4 +1,4 @@
-"""What the lines and colours of a rule graph mean."""
+"""Legend of a rule graph: the meaning of edges and colours."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SWATCH = 22.0
 
 
 def legend(top: float, *, with_heat: bool) -> Element:
-    """The legend, from a height on."""
+    """Return the legend, below a vertical position."""
     heat = _heat(30.0) if with_heat else ()
     return element("g", *_lines(8.0), *heat, transform=f"translate(0 {number(top)})")
 

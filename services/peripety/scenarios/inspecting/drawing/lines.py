@@ -1,4 +1,4 @@
-"""Lines between boxes, and the signs at their ends."""
+"""Edges of a graph drawing, with markers at their ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["SIGN", "line", "sign", "stem", "tip"]
 
 SIGN = 6.5
-"""Radius of a sign."""
+"""The radius of a marker."""
 
 _TIP = 8.0
 _BEND = 0.5
@@ -27,13 +27,13 @@ _GLYPHS = {
 
 
 def line(link: Link, rule: Box, quantity: Box, style: str) -> Element:
-    """A line from a rule to a quantity, with a sign where it writes and a tip where it reads.
+    """Return an edge from a rule to a quantity, with a marker for a write and an arrow for a read.
 
     Args:
-        link: what it stands for.
-        rule: the one end.
-        quantity: the other.
-        style: further classes.
+        link: the edge bundle.
+        rule: the box of the rule.
+        quantity: the box of the quantity.
+        style: additional CSS classes.
     """
     way = 1 if rule.x < quantity.x else -1
     start = rule.x + rule.width if way > 0 else rule.x
@@ -63,14 +63,14 @@ def line(link: Link, rule: Box, quantity: Box, style: str) -> Element:
 
 
 def _told(link: Link, rule: Box, quantity: Box) -> str:
-    """The same in words."""
+    """Return the title of an edge, in words."""
     verbs = [EdgeKind.READS] if link.reads else []
     verbs += [link.effect] if link.effect else []
     return f"{rule.node.label} {' and '.join(VERBS[verb] for verb in verbs)} {quantity.node.label}"
 
 
 def sign(kind: EdgeKind, x: float, y: float) -> Element:
-    """What a rule does to a quantity: a disc with a plus, a minus, or two bars."""
+    """Return the marker of an effect: a disc with a plus, a minus, or two bars."""
     return element(
         "g",
         element("circle", class_="sign", r=number(SIGN)),
@@ -80,7 +80,7 @@ def sign(kind: EdgeKind, x: float, y: float) -> Element:
 
 
 def tip(x: float, y: float, way: int) -> Element:
-    """An arrow's tip that touches a box: what the box stands for depends on the other end."""
+    """Return an arrowhead at a box; that node depends on the node at the other end."""
     back = x - way * _TIP
     return element(
         "path",
@@ -90,7 +90,7 @@ def tip(x: float, y: float, way: int) -> Element:
 
 
 def stem(rule: Box, scheduled: Box) -> Element:
-    """From a rule down to what it schedules, along the edge that is set back."""
+    """Return a line from a rule down to its scheduled effect, along the indented edge."""
     is_left = scheduled.x > rule.x
     x = rule.x + 9 if is_left else rule.x + rule.width - 9
     end = scheduled.x if is_left else scheduled.x + scheduled.width

@@ -1,4 +1,4 @@
-"""Links: the edges between a rule and a quantity as one line, however many they are."""
+"""Edge bundles: all edges between a rule and a quantity as one line."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["Link", "links"]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a rule has to do with a quantity.
+    """Edge bundle of a rule and a quantity.
 
     Attributes:
-        rule: the id of its node.
-        quantity: the id of its node.
-        reads: whether the rule depends on the quantity.
-        effect: what the rule does to it; None where it only reads.
+        rule: the id of the rule's node.
+        quantity: the id of the quantity's node.
+        reads: True if the rule reads the quantity.
+        effect: the effect of the rule on it; None if it only reads.
     """
 
     rule: str
@@ -31,12 +31,12 @@ class Link:
 
     @property
     def kind(self) -> EdgeKind:
-        """What it is drawn as."""
+        """Return the kind that determines its drawing."""
         return self.effect or EdgeKind.READS
 
 
 def links(graph: Graph) -> tuple[Link, ...]:
-    """All links, in the order of their first edges."""
+    """Return all edge bundles, in the order of their first edges."""
     found: dict[tuple[str, str], set[EdgeKind]] = {}
     for edge in graph.edges:
         if edge.kind is not EdgeKind.SCHEDULES:
@@ -48,7 +48,7 @@ def links(graph: Graph) -> tuple[Link, ...]:
 
 
 def _effect(kinds: set[EdgeKind]) -> EdgeKind | None:
-    """What several effects on the same quantity come to."""
+    """Combine several effects on the same quantity."""
     if len(kinds) > 1:
         return EdgeKind.WRITES
     return next(iter(kinds), None)

@@ -1,7 +1,7 @@
-"""A rule graph as a Mermaid flowchart, for pages that render it.
+"""Rule graph as a Mermaid flowchart, for pages that render it.
 
-Lines begin at what acts, and those to endings at quantities, whatever way they are read: where a line begins
-is what a flowchart is laid out by.
+Edges start at actions and events; edges to endings start at quantities, even for reads. The layout of a
+flowchart follows the direction of its edges.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MARKUP = frozenset("#&<>\"'`;|\\")
 
 
 def mermaid(inspection: Inspection) -> str:
-    """The text of the flowchart; the same inspection gives the same."""
+    """Render the flowchart; equal inspections result in equal text."""
     graph = inspection.graph
     names = {node.node_id: f"n{index}" for index, node in enumerate(graph.nodes)}
     lines = [
@@ -98,6 +98,6 @@ def _heat(inspection: Inspection, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """A text in which nothing is markup; its white space is that of one line."""
+    """Escape all markup in a text, and reduce its white space to single spaces."""
     one_line = " ".join(text.split())
     return "".join(f"#{ord(mark)};" if mark in _MARKUP else mark for mark in one_line)

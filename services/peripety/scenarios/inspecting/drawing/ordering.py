@@ -1,7 +1,7 @@
-"""The order within columns: so that few lines cross.
+"""Crossing reduction: the order of blocks within columns.
 
-First each block goes where the middle of its neighbours is, column after column; the best of some such orders
-is kept. Then neighbours change places as long as lines cross less often for it.
+Barycenter heuristic: each block moves to the mean position of its neighbours, column by column, and the best
+of several sweeps is used. Then adjacent blocks are exchanged while that reduces crossings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Neighbours = dict[str, list[str]]
 
 
 def ordered(columns: Columns, links: Sequence[Link]) -> Columns:
-    """The same columns, each section in an order in which few lines cross."""
+    """Return the columns with each section ordered for few crossings."""
     neighbours = _neighbours(columns, links)
     best = columns
     fewest = _crossings(columns, neighbours)
@@ -47,12 +47,12 @@ def ordered(columns: Columns, links: Sequence[Link]) -> Columns:
 
 
 def crossings(columns: Columns, links: Sequence[Link]) -> int:
-    """How many pairs of lines cross between the columns."""
+    """Return the number of edge crossings between the columns."""
     return _crossings(columns, _neighbours(columns, links))
 
 
 def _neighbours(columns: Columns, links: Iterable[Link]) -> _Neighbours:
-    """For each block the blocks that it has links with."""
+    """Return the neighbours of each block."""
     block_of = {
         node.node_id: block.key
         for section in (*columns.left, *columns.middle, *columns.right)
@@ -81,7 +81,7 @@ def _crossings(columns: Columns, neighbours: _Neighbours) -> int:
 
 
 def _crossings_of(side: _Sections, ranks: Mapping[str, int], neighbours: _Neighbours) -> int:
-    """Each line crosses those that began further up and end further down."""
+    """Count crossings: an edge crosses all that start above it and end below it."""
     ends: list[int] = []
     crossing = 0
     for block in _blocks(side):
@@ -102,7 +102,7 @@ def _swept(columns: Columns, neighbours: _Neighbours) -> Columns:
 
 
 def _places(sections: _Sections) -> dict[str, float]:
-    """How far down its column each block is, 0 to 1."""
+    """Return the relative position of each block in its column, 0 to 1."""
     ranks = _ranks(sections)
     return {key: (rank + 0.5) / len(ranks) for key, rank in ranks.items()}
 
@@ -131,7 +131,7 @@ def _exchanged(columns: Columns, neighbours: _Neighbours) -> Columns:
 def _with_exchanges(
     sections: _Sections, sides: Sequence[Mapping[str, int]], neighbours: _Neighbours
 ) -> _Sections:
-    """Sections in which neighbours have changed places where that pays, each pair tried once."""
+    """Return sections with adjacent blocks exchanged where that reduces crossings; one pass."""
     ends = {
         block.key: [sorted(side[other] for other in neighbours[block.key] if other in side) for side in sides]
         for block in _blocks(sections)
@@ -149,5 +149,5 @@ def _paying(blocks: Sequence[Block], ends: Mapping[str, list[list[int]]]) -> tup
 
 
 def _crossed(upper: list[list[int]], lower: list[list[int]]) -> int:
-    """How many lines of two blocks cross when the one stands above the other."""
+    """Count the crossings of the edges of two blocks, one above the other."""
     return sum(bisect_left(below, end) for above, below in zip(upper, lower, strict=True) for end in above)

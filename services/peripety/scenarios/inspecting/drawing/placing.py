@@ -1,7 +1,7 @@
-"""Where everything stands: boxes in three columns, and the ends of lines along their sides.
+"""Graph layout: positions of boxes in three columns, and of ports along their sides.
 
-The highest column is as high as it has to be. In the others each block comes as close to the middle of what
-it is linked with as order and height allow, so that lines are short and level.
+The highest column determines the height. In the others each block moves as close to the centre of its
+neighbours as order and height allow, so that edges are short and level.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What stands above a section: its text, and where its line begins."""
+    """Heading of a section: its text, and the start of its line."""
 
     text: str
     x: float
@@ -51,7 +51,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Everything with its place; the top is at 0."""
+    """Positions of all elements; the top is 0."""
 
     boxes: dict[str, Box]
     headings: list[Heading]
@@ -60,12 +60,12 @@ class Places:
 
 
 def placed(columns: Columns, links: Sequence[Link], notes: Mapping[str, Sequence[str]]) -> Places:
-    """Find a place for everything.
+    """Compute the layout.
 
     Args:
-        columns: the nodes in their order.
-        links: the lines between them.
-        notes: what stands below the label of each node, by its id.
+        columns: the nodes, in order.
+        links: the edge bundles.
+        notes: the lines below the label of each node, by its id.
     """
     gap = min(_MOST_GAP, _LEAST_GAP + 3 * len(links))
     lefts = [MARGIN + index * (BOX_WIDTH + gap) for index in range(3)]
@@ -92,11 +92,11 @@ def placed(columns: Columns, links: Sequence[Link], notes: Mapping[str, Sequence
 
 
 class _Stack:
-    """A column: blocks below each other, which move without changing their order.
+    """Column of blocks that move vertically in a fixed order.
 
     Attributes:
-        height: the least it needs.
-        boxes: all nodes in it.
+        height: the minimum height.
+        boxes: all boxes in it.
     """
 
     def __init__(
@@ -132,17 +132,17 @@ class _Stack:
         return _HEADING + (_BETWEEN_SECTIONS if self._blocks else 0.0)
 
     def loosen(self, height: float) -> None:
-        """Use some of a height that is more than what is needed, for more space between the blocks."""
+        """Use excess height for more space between the blocks."""
         more = min(_MOST_SLACK, (height - self.height) / 2 / len(self._blocks)) if self._blocks else 0.0
         self._before = [before + more for before in self._before]
         self.height += more * len(self._blocks)
 
     def center(self, height: float) -> None:
-        """Stand without gaps, in the middle of a height."""
+        """Pack the blocks without gaps, in the middle of a height."""
         self._move([(height - self.height) / 2] * len(self._blocks))
 
     def approach(self, linked: Mapping[str, Sequence[Box]], height: float) -> None:
-        """Come as close to what the blocks are linked with as order and height allow."""
+        """Move the blocks as close to their neighbours as order and height allow."""
         wanted = []
         for boxes, packed in zip(self._blocks, self._packed(), strict=True):
             others = [other.middle for box in boxes for other in linked.get(box.node.node_id, ())]
@@ -151,7 +151,7 @@ class _Stack:
         self._move([min(max(shift, 0.0), height - self.height) for shift in _rising(wanted)])
 
     def headings(self) -> list[Heading]:
-        """The headings of its sections."""
+        """Return the headings of its sections."""
         return [
             Heading(text, self._left, boxes[0].y - 12)
             for text, boxes in zip(self._headings, self._blocks, strict=True)
@@ -159,7 +159,7 @@ class _Stack:
         ]
 
     def _packed(self) -> list[float]:
-        """Where the blocks begin when nothing is between them but what has to be."""
+        """Return the top positions of the blocks with minimum spacing."""
         tops, at = [], 0.0
         for before, height in zip(self._before, self._heights, strict=True):
             tops.append(at + before)
@@ -183,7 +183,7 @@ def _box(
     *,
     mirrored: bool,
 ) -> Box:
-    """What is scheduled is set back from the edge that no line comes to."""
+    """Return the box of a node; a scheduled effect is indented at the edge without ports."""
     width = BOX_WIDTH - INDENT * depth
     room = width - 2 * PADDING
     label = wrapped(node.label, int(room / _CELL), _MOST_LINES)
@@ -200,7 +200,7 @@ def _height(boxes: Sequence[Box]) -> float:
 
 
 def _rising(wanted: Sequence[float]) -> list[float]:
-    """The numbers that never fall and are closest to these, by least squares."""
+    """Return the closest non-decreasing sequence, by least squares (isotonic regression)."""
     pools: list[tuple[float, int]] = []
     for value in wanted:
         total, count = value, 1

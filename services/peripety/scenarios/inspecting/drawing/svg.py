@@ -1,4 +1,4 @@
-"""A rule graph as one file of SVG, which needs neither scripts nor a network."""
+"""Rule graph as an SVG file, without scripts and network access."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TOP = 62.0
 
 
 def svg(inspection: Inspection) -> bytes:
-    """The drawing, in UTF-8; the same inspection gives the same bytes."""
+    """Render the drawing in UTF-8; equal inspections result in equal bytes."""
     lines = links(inspection.graph)
     places = placed(ordered(columns(inspection.graph), lines), lines, _notes(inspection))
     bottom = _TOP + places.height + MARGIN
@@ -62,14 +62,14 @@ def svg(inspection: Inspection) -> bytes:
 
 
 def _described(inspection: Inspection) -> str:
-    """What the drawing shows, in sentences."""
+    """Describe the content of the drawing, in sentences."""
     told = told_nodes(inspection)
     rules = (node.node_id for node in inspection.graph.nodes if node.kind is not NodeKind.QUANTITY)
     return ". ".join(filter(None, [told_runs(inspection), *(told[rule] for rule in rules), ""])).strip()
 
 
 def _notes(inspection: Inspection) -> dict[str, list[str]]:
-    """What stands below each label: of endings their condition, and how hot everything is."""
+    """Return the lines below each label: the condition of endings, and the activity of each node."""
     return {
         node.node_id: [
             *([node.condition] if node.kind in _ENDINGS and node.condition else []),
@@ -120,7 +120,7 @@ def _lines(inspection: Inspection, places: Places) -> Iterator[Element]:
     for edge in inspection.graph.edges:
         if edge.kind is EdgeKind.SCHEDULES:
             yield stem(boxes[edge.source], boxes[edge.target])
-    # Lines of what is seldom at work lie below the others.
+    # Edges of rarely active nodes are drawn below the others.
     for link in sorted(links(inspection.graph), key=lambda link: levels[link.rule]):
         weight = f" w{levels[link.rule]}" if levels[link.rule] else ""
         if inspection.report is not None and not weight:
