@@ -1,4 +1,4 @@
-"""Where a task is to be done ↔ protobuf."""
+"""Environments of tasks from and to protobuf."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MAX_PREVIEW_BYTES = 16 * 1024
 
 
 def environment_from_proto(environment: pb.EnvironmentInfo, field: str = ".environment") -> Environment:
-    """Read where a task is to be done.
+    """Parse the environment of a task.
 
     Args:
         environment: the message.
-        field: where it stands in its request.
+        field: its path in the request.
 
     Raises:
-        InvalidArgumentError: a field is wrong.
+        InvalidArgumentError: a field is invalid.
     """
     _check_name(environment.platform, f"{field}.platform")
     for name in ("file_count", "cpu_count", "memory_bytes"):
@@ -50,7 +50,7 @@ def environment_from_proto(environment: pb.EnvironmentInfo, field: str = ".envir
 
 
 def environment_to_proto(environment: Environment) -> pb.EnvironmentInfo:
-    """Write where a task is to be done."""
+    """Convert the environment of a task."""
     return pb.EnvironmentInfo(
         platform=environment.platform,
         languages=environment.languages,
