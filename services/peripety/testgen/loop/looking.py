@@ -73,6 +73,7 @@ def told(category: str | None, said: Mapping[str, Any], action: ReflectionAction
 
     Args:
         category: the category; None for the whole run.
+        said: the response, valid by the schema of the request.
         action: the consequence of the response.
     """
     text = "\n".join([said["text"], *(f"- {gap}" for gap in said.get("gaps", ())[:_MOST_SAID])])

@@ -71,7 +71,7 @@ def _findings(ran: Sequence[Ran], status: TestStatus) -> tuple[Finding, ...]:
         return ran[0].findings
     if status is TestStatus.UNSTABLE:
         passed = sum(one.status is TestStatus.PASSED for one in ran)
-        message = f"{passed} of {len(ran)} runs passed, or their results differ."
+        message = f"of {len(ran)} runs {passed} passed, and their results differ."
         return (Finding("UNSTABLE", "", message),)
     said = ran[0].findings
     return said or (Finding("EXPECTATION_NOT_MET", "", f"unexpected result: {ran[0].observed[:200]}"),)

@@ -109,4 +109,4 @@ def _command(command: pb.CommandSubject, field: str) -> Command:
 
 def _check_part(part: str, field: str) -> None:
     require(len(part.encode()) <= _MAX_PART_BYTES, field, f"has more than {_MAX_PART_BYTES} bytes")
-    require("\0" not in part, field, "contains NUL; remove it")
+    require("\0" not in part, field, "contains NUL; leave it out")

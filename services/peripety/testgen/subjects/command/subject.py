@@ -248,7 +248,7 @@ def _problems(body: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("TOO_MANY_ARGUMENTS", "/arguments", message)
     for index, argument in enumerate(arguments):
         if "\0" in argument:
-            yield Finding("BAD_ARGUMENT", f"/arguments/{index}", "contains NUL; remove it")
+            yield Finding("BAD_ARGUMENT", f"/arguments/{index}", "contains NUL; leave it out")
 
 
 def _is_not_started(output: Output) -> bool:
