@@ -3,9 +3,9 @@
 Why decision diagrams. The analysis of a policy answers questions about *all* requests to a tool: can a rule
 match, do two rule lists decide alike, which request shows a difference. The requests of a tool are infinite,
 but its conditions divide the values of each argument into finitely many regions. One variable per argument,
-with one value per region, makes the question finite; a diagram makes it small. Diagrams reduce emptiness and
-equality to a comparison of two integers, and they yield an example for any set that is not empty. The proof
-that two rule lists are equivalent is therefore one comparison.
+with one value per region, makes the question finite. Most rules read few arguments, so the diagrams are
+small. They reduce emptiness and equality to a comparison of two integers, and a path through a set is an
+example. The proof that two rule lists are equivalent is therefore one comparison.
 
 Representation. A diagram is an integer. Integers below `FIRST_NODE` are results: 0 and 1 mean no and yes if
 the diagram denotes a set. The creator of a diagram may use other results, such as the index of a rule. Every
@@ -19,16 +19,21 @@ Invariants.
 - Hash-consed: equal nodes exist once. Equal functions therefore have equal integers.
 - Memoized: operations on nodes store their results, so none is computed twice for the same operands.
 - Bounded: a step budget is charged for each node that an operation computes. `TooLargeError` ends the
-  analysis of a tool; the result is then "undecided", never a wrong proof.
+  analysis of a tool; the result is then "undecided", never a wrong proof. The budget counts steps, not time,
+  so that a policy gets the same answer on every machine.
+
+Soundness. The space of requests may be larger than the real one, because arguments that a schema ties
+together and opaque expressions are independent variables. A proof over the larger space also holds for the
+real one. An example may lie outside of it, so each example is replayed on the engine before it is reported.
 
 Examples. Each value of a variable has a cost. `example` returns the cheapest assignment of a set, so that a
 witness prefers plain values to missing, invalid or unknown ones.
 
-Alternatives. Binary diagrams with one variable per region would need constraints that exactly one region
-holds. An SMT solver would need a model of the matchers for paths, hosts and addresses, and of the engine's
-coercions. Regions are evaluated by the engine itself, so the analysis and the engine cannot disagree on them.
-Variables are not reordered: they follow the order in which conditions mention the arguments, and the budget
-limits the rest.
+Alternatives. An SMT solver over strings and numbers takes milliseconds per query, and mutation testing makes
+a thousand of them; it may also answer "unknown" where diagrams do not. A solver is used in tests only, as an
+independent oracle. Binary diagrams with one variable per region would need constraints that exactly one
+region holds. Variables are not reordered: roles come first, then the arguments in the order in which
+conditions mention them. The step budget limits the rest.
 """
 
 from __future__ import annotations

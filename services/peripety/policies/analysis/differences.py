@@ -121,7 +121,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A tool as one policy knows it; without terms when the policy is not about it."""
+    """A tool in one of the two policies; without terms if the policy does not define it."""
 
     policy: Policy
     terms: Terms | None = None

@@ -6,26 +6,25 @@ every scenario passes would let one wrong scenario corrupt the policy; dropping 
 wrong rules. So a third model call, the judge, attributes each failure to the rule, the scenario or both.
 
 Why its answer is not simply applied. The judge is a model as well, and a policy is a security boundary. A
-wrong attribution must not be able to widen the policy. `ruling` therefore applies an attribution only in the
-safe direction, and it is a pure function without a model call, so that the reasons for a decision can be
-audited.
+wrong or manipulated attribution must not be able to widen the policy. `ruling` therefore applies an
+attribution only in the safe direction. It is a pure function without a model call, so its decisions can be
+audited and repeated.
 
 Invariants.
 
-- A scenario that did not expect `allow` never expects it because of a judge. Such corrections are rejected. A
-  correction that makes a scenario stricter, or that moves it between the other expectations, is applied.
+- A scenario that did not expect `allow` never expects it because of a judge. Such corrections are rejected.
+  Any other correction of a scenario that a model wrote is applied.
 - A handwritten scenario is never changed. Blame on it is rejected and reported as a warning, because its
   author may have to look at it.
 - Each failure that remains after the corrections is a problem of the rules, whether it was attributed or not.
   A silent judge therefore cannot make a failure disappear.
 - Attributions of passing scenarios are ignored. The first attribution per scenario wins, so that later probe
   rounds cannot overrule earlier ones.
-- All attributions are recorded in the audit log, rejected ones too. If the run fails in the end, the rejected
-  ones are shown with the scenarios that the rules do not meet.
+- All attributions of failures are recorded in the audit log, rejected ones too. If the run fails in the end,
+  the rejected ones are part of the findings, so that a person can decide.
 
-Alternatives. A majority vote of several judges costs more and gives the same error if the models share it. A
-confidence value of the model is not calibrated. To let the rule repair model decide would make it judge in
-its own case.
+Alternatives. Letting the repair of the rules decide would make it a judge in its own case. Several judges
+with a majority vote multiply the cost, and models from the same family share their errors.
 """
 
 from __future__ import annotations

@@ -12,18 +12,19 @@ Order of decisions. The first one that applies is the next step:
 They were interrupted, so they run again before anything else. The prompt of a round
    depends only on the events before it, and tests that were already recorded are recognized.
 3. Run and measure tests without results, because later decisions depend on the results. 4. The end, if the
-total target is met. 5. Categories: a round, or a reflection after each round. 6. The refinement over all
-categories: an assessment, then rounds. 7. Rounds of the category with the fewest tests, up to the minimum in
-total. 8. The end, with its reason.
+total target is met. 5. Categories: a reflection on each new round, then the next round. 6. The refinement
+over all categories: an assessment, then a round. 7. A round of the category with the fewest tests, up to the
+minimum in total. 8. The end, with its reason.
 
 Invariants.
 
 - A category without rounds left, with a failed call, or whose last round added nothing is never continued.
-- Sequential categories are never revisited: the current one or the next one continues. With parallel
-  categories, all open ones continue in one step.
+- While categories are worked on one after the other, an earlier one is never revisited. Only the filling up
+  to the minimum (7) may choose it again. With parallel categories, all open ones continue in one step.
 - Each round is reflected on at most once; a failed reflection is not repeated.
-- If a quality can be measured, the expected gain decides about further rounds. A model's opinion decides only
-  without a measurement, because a model is often satisfied too early.
+- If quality is measured, the expected gain decides about the refinement, and it can end a category. A model's
+  assessment decides about the refinement only without measurements. A reflection without gaps ends a category
+  in both cases, but never below its minimum of tests.
 - The total number of rounds never exceeds its limit. Limits of tokens, cost and time are not decided in this
   module; the runner ends the run if a reservation fails.
 
