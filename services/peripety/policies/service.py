@@ -70,7 +70,7 @@ class PolicyServicer(PolicyServiceServicer):
     def CompilePolicy(  # noqa: N802 - the contract's name
         self, request: pb.CompilePolicyRequest, _context: Any
     ) -> AsyncIterator[pb.CompilePolicyResponse]:
-        """Author rules and scenarios from a written policy, and store them."""
+        """Write rules and scenarios from a written policy, and store them."""
         compiled = self._compiler.compile(orders.order(request), request.policy_id or None)
         return self._record.answers(request, compiled, events.compile_response, pb.CompilePolicyResponse)
 

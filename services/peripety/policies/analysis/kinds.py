@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Kind", "Kinds"]
 
 Kind: TypeAlias = tuple[tuple[int, ...], bytes, tuple[str, str] | None]
-"""A tool class: the matching condition groups, the schema, and the names of the tool if a condition reads
-them.
-"""
+"""A tool class: the applicable condition groups, the annotation, and the names if a condition reads them."""
 
 _OF_TOOLS = ("servers", "tools", "read_only", "destructive", "argument_roles")
 

@@ -71,7 +71,7 @@ class Repairs:
     async def mend(
         self, book: Rulebook, policy: Policy, suite: Suite, problems: Iterable[TestScenario]
     ) -> AsyncIterator[CompileEvent]:
-        """Request changes, and apply those that make more scenarios pass and none fail.
+        """Request changes, and apply those after which more scenarios pass and no passing one fails.
 
         The rules are in `book` and `policy` afterwards.
 

@@ -46,7 +46,7 @@ def tool_request(request: pb.PolicyRequest, field: str = ".request") -> ToolRequ
 
 def scenarios(messages: Sequence[pb.PolicyScenario], field: str = ".scenarios") -> tuple[TestScenario, ...]:
     """Parse a suite of scenarios with unique descriptions and ids."""
-    require(len(messages) <= MAX_SCENARIOS, field, f"has more than {MAX_SCENARIOS} scenarios; send less")
+    require(len(messages) <= MAX_SCENARIOS, field, f"has more than {MAX_SCENARIOS} scenarios; send fewer")
     read = tuple(_scenario(message, f"{field}[{index}]") for index, message in enumerate(messages))
     _require_unique([one.description for one in read], field, "description")
     _require_unique([one.scenario_id for one in read], field, "scenario_id")

@@ -24,7 +24,7 @@ _MAX_ITEM_ID_BYTES = 256
 
 def items(request: pb.DecideManyRequest) -> list[tuple[str, ToolRequest | PeripetyError]]:
     """Parse the requests of a message; an invalid request becomes an error in its place."""
-    require(len(request.items) <= _MAX_ITEMS, ".items", f"has more than {_MAX_ITEMS} items; send less")
+    require(len(request.items) <= _MAX_ITEMS, ".items", f"has more than {_MAX_ITEMS} items; send fewer")
     return [(item.item_id, _request(item)) for item in request.items]
 
 

@@ -47,7 +47,7 @@ def cases_from_proto(tests: Sequence[pb.GeneratedTest], field: str = ".tests") -
     Raises:
         InvalidArgumentError: there are too many, or a field is invalid.
     """
-    require(len(tests) <= MAX_TESTS, field, f"has more than {MAX_TESTS} tests; send less")
+    require(len(tests) <= MAX_TESTS, field, f"has more than {MAX_TESTS} tests; send fewer")
     read = tuple(_from_proto(test, f"{field}[{at}]") for at, test in enumerate(tests))
     first: dict[str, int] = {}
     for at, test in enumerate(read):

@@ -35,7 +35,7 @@ def environment_from_proto(environment: pb.EnvironmentInfo, field: str = ".envir
     require(
         len(environment.files) <= _MOST_FILES,
         f"{field}.files",
-        f"has more than {_MOST_FILES} files; send less",
+        f"has more than {_MOST_FILES} files; send fewer",
     )
     return Environment(
         platform=environment.platform,
@@ -79,7 +79,7 @@ def _file(file: pb.FilePreview, field: str) -> FilePreview:
 
 
 def _names(names: Sequence[str], field: str) -> tuple[str, ...]:
-    require(len(names) <= _MOST_NAMES, field, f"has more than {_MOST_NAMES} names; send less")
+    require(len(names) <= _MOST_NAMES, field, f"has more than {_MOST_NAMES} names; send fewer")
     for at, name in enumerate(names):
         _check_name(name, f"{field}[{at}]")
     return tuple(names)
