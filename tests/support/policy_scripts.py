@@ -29,7 +29,7 @@ Json = dict[str, Any]
 _FEW = 3
 _MOST_TOOLS_AT_ONCE = 3
 _MATERIAL = '{"constitution":'
-_AGAIN = "Rules that were written before"
+_AGAIN = "The existing rules do not meet"
 
 
 class Habit(Enum):

@@ -1,1 +1,1 @@
-"""From a written policy to verified rules, and to scenarios that prove them."""
+"""Policies: rules for tool calls, authored from a written policy and verified by test scenarios."""

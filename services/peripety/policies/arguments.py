@@ -1,4 +1,4 @@
-"""Arguments against the schema of their tool: what no caller can send tests nothing."""
+"""Validation of call arguments against the input schema of a tool."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ __all__ = ["violations"]
 
 
 def violations(input_schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> list[Finding]:
-    """Everything in the arguments of a call that its tool refuses, by its place.
+    """Return the schema violations of call arguments, with their paths.
 
     Args:
-        input_schema: that of the tool, as the checks of a policy document let it pass; None refuses nothing.
-        arguments: what the tool is called with.
+        input_schema: the schema of the tool, as accepted by the validation of a policy document; None accepts
+            everything.
+        arguments: the arguments of the call.
     """
     return [] if input_schema is None else check(input_schema, arguments, linear=True)

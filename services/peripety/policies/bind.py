@@ -1,4 +1,4 @@
-"""Puts policies into a process."""
+"""Registration of the policy service in a process."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ async def bind_with(wiring: Wiring, compiler: Compiles, artifacts: StoredArtifac
 
     Args:
         wiring: the process.
-        compiler: makes policies.
-        artifacts: keep what it has made.
+        compiler: the policy compiler.
+        artifacts: the cache of its results.
     """
     database = await wiring.database()
     store = PolicyStore(database)

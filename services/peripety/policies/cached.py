@@ -1,4 +1,4 @@
-"""What was compiled before from the same inputs: handed over again, without asking a model."""
+"""Cache of compiled policies: equal orders return the stored result without a model call."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ __all__ = ["CachedCompiler", "Compiles", "Event", "Kept"]
 
 
 Event: TypeAlias = Progress | RulesWritten | ScenariosWritten | Verified | AuditEntry | Failed
-"""What happens while a policy is compiled, up to the last event, or to where it is stored."""
+"""An event of a compile run, except for the last one of a successful run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Stored; the last event.
+    """The policy is stored; the last event.
 
     Attributes:
-        policy: as it is stored.
-        from_cache: whether it was compiled earlier and no model was asked.
+        policy: the stored policy.
+        from_cache: True if it was compiled earlier and no model was called.
     """
 
     policy: CompiledPolicy
@@ -55,26 +55,26 @@ class Kept:
 
 
 class Compiles(Protocol):
-    """Compiles policies, such as `PolicyCompiler`."""
+    """The interface of a policy compiler, such as `PolicyCompiler`."""
 
     def fingerprint(self, order: CompileOrder) -> str:
-        """A digest of all that a result depends on, but who is configured to answer."""
+        """Return a digest of all inputs, except for the default model."""
         ...
 
     def compile(self, order: CompileOrder) -> AsyncIterator[CompileEvent]:
-        """Compile; `Compiled` or `Failed` is the last event."""
+        """Compile an order; `Compiled` or `Failed` is the last event."""
         ...
 
 
 class CachedCompiler:
-    """Compiles policies and stores them; what is stored is not compiled again.
+    """Policy compiler that stores results and reuses them.
 
-    Equal orders at the same time in this process wait for the first of them.
+    Concurrent equal orders are single-flight within a process: later ones wait for the first.
 
     Args:
-        compiler: compiles what is not there yet.
-        store: takes what it compiled.
-        artifacts: keep it by what it was compiled from.
+        compiler: compiles orders that are not cached.
+        store: stores the results.
+        artifacts: the cache of results by the digest of their inputs.
     """
 
     def __init__(self, compiler: Compiles, store: PolicyStore, artifacts: StoredArtifacts) -> None:
@@ -86,20 +86,20 @@ class CachedCompiler:
     async def compile(
         self, order: CompileOrder, version_of: str | None = None
     ) -> AsyncIterator[Event | Pending[Kept]]:
-        """Compile a policy, or find the one that was compiled from the same order.
+        """Compile a policy, or return the cached result of an equal order.
 
         Args:
-            order: what to compile.
-            version_of: the policy that it becomes a version of; by default one that its content names.
+            order: the order.
+            version_of: the policy to add a version to; by default one identified by its content.
 
         Yields:
-            What the compiler yields, with the storing in the place of `Compiled`; of a policy that was there
-            already, the storing alone.
+            The events of the compiler, with a pending write in place of `Compiled`. A cached result yields
+            the pending write only.
 
         Raises:
-            InvalidArgumentError: the order cannot be carried out.
-            NotFoundError: there is no policy `version_of`.
-            PeripetyError: what the compiler raises.
+            InvalidArgumentError: the order is invalid.
+            NotFoundError: the policy `version_of` does not exist.
+            PeripetyError: as raised by the compiler.
         """
         await asyncio.to_thread(check_order, order)
         if version_of is not None:
@@ -124,7 +124,7 @@ class CachedCompiler:
     ) -> Pending[Kept]:
         async def stored(connection: AsyncConnection) -> Kept:
             policy = await self._store.save(compiled, input_hash, connection, version_of=version_of)
-            # Whoever compiles again with more time is not to get what came of less.
+            # A later run with more time must not receive a result that the time limit cut short.
             is_short = any(map(is_of_want_of_time, compiled.findings))
             if not (is_short or from_cache):
                 await self._artifacts.put(input_hash, write(compiled), connection)

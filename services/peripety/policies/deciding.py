@@ -1,4 +1,4 @@
-"""What a policy says to many requests, some of which are none."""
+"""Batch decisions of a policy, with an error per invalid request."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["Outcome", "decisions", "placed"]
 _INDEX = re.compile(r"^requests\[(\d+)\]")
 
 Outcome: TypeAlias = Decided | PeripetyError
-"""A decision, or why there is none, which is to be read as a denial."""
+"""A decision, or the error that prevented it, which clients must treat as a denial."""
 
 
 async def decisions(policy: Policy, asked: Sequence[ToolRequest | PeripetyError], size: int) -> list[Outcome]:
-    """What a policy says to each of some requests.
+    """Return the decision of a policy for each request.
 
     Args:
         policy: the policy.
-        asked: the requests; what was wrong with one already comes back in its place.
-        size: of the requests in bytes.
+        asked: the requests; errors from parsing are returned in their place.
+        size: the size of the requests in bytes.
     """
     return await aside(partial(_decisions, policy, asked), size + len(policy.document))
 
@@ -44,13 +44,13 @@ def _decided(policy: Policy, requests: Sequence[ToolRequest]) -> Sequence[Outcom
     except InvalidArgumentError as error:
         if len(requests) == 1:
             return [placed(error, ".request")]
-        # Few are wrong, if any: the halves that are not are decided at once.
+        # Few requests are invalid, if any: bisection decides valid halves in one batch.
         middle = len(requests) // 2
         return [*_decided(policy, requests[:middle]), *_decided(policy, requests[middle:])]
 
 
 def placed(error: InvalidArgumentError, field: str) -> InvalidArgumentError:
-    """An error about requests to the engine, as one about fields of a message.
+    """Translate the field paths of an engine error to those of a request message.
 
     Args:
         error: the error.

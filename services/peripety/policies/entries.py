@@ -1,4 +1,4 @@
-"""What stands next to the entries of a condition."""
+"""Parts and neighbours of matcher entries: parent paths, sub-paths and host patterns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["below_path", "parent_path", "pattern_of"]
 
 
 def parent_path(entry: str) -> str | None:
-    """The path that a path stands in; None for the root."""
+    """Return the parent of a path; None for the root."""
     kept: list[str] = []
     for segment in entry.split("/"):
         if segment == "..":
@@ -17,12 +17,12 @@ def parent_path(entry: str) -> str | None:
 
 
 def below_path(entry: str, name: str) -> str:
-    """A path below another."""
+    """Return a path below another."""
     return f"{entry.rstrip('/')}/{name}"
 
 
 def pattern_of(kind: str, entry: str) -> tuple[str, str, str]:
-    """A domain or an address in parts: what is before the `@`, if there is one; `*.` or nothing; the host."""
+    """Split a domain or address pattern into the local part, `*.` or an empty text, and the host."""
     local, _, host = entry.rpartition("@") if kind == "email" else ("", "", entry)
     below = "*." if host.startswith("*.") else ""
     return local, below, host.removeprefix(below)

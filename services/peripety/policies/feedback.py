@@ -1,4 +1,4 @@
-"""What is said to the author of scenarios after they were verified: a pure function of what was found."""
+"""Feedback message to the author of scenarios after verification."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _INSTRUCTION = (
 
 
 def feedback_message(feedback: ScenarioFeedback, *, replace_corrected: bool = False) -> str:
-    """Return the message: a section for each list that is not empty, and always the instruction at its end.
+    """Return the message: a section for each list that is not empty, and the instruction at the end.
 
     Args:
-        feedback: what was found.
-        replace_corrected: ask for scenarios in place of the corrected ones too, which are kept otherwise.
+        feedback: the feedback.
+        replace_corrected: True to request replacements for the corrected scenarios too.
     """
     sections = (
         _section(_CORRECTED, map(_correction, feedback.corrections)),

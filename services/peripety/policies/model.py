@@ -1,4 +1,4 @@
-"""What policies are made from and tested by, what was found out about them, and the work as events."""
+"""Types of policies: tools, test scenarios, reports, audit log, compile orders and compile events."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ __all__ = [
 
 
 class Expectation(Enum):
-    """What a scenario expects of the rules."""
+    """The expected decision of a scenario."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -67,37 +67,37 @@ class Expectation(Enum):
     """Deny or escalate."""
 
     def is_met_by(self, decision: Decision) -> bool:
-        """Whether a decision is what is expected."""
+        """Return True if a decision fulfils the expectation."""
         if self is Expectation.NOT_ALLOW:
             return decision is not Decision.ALLOW
         return self is Expectation(decision.value)
 
 
 class ScenarioSource(Enum):
-    """Where a scenario comes from."""
+    """The origin of a scenario."""
 
     GENERATED = "generated"
     """A model wrote it."""
     HANDWRITTEN = "handwritten"
-    """A person wrote it. It is never changed, removed or asked for again."""
+    """A person wrote it. It is never changed, removed or replaced."""
     PROBE = "probe"
-    """The judge wrote it to look into a gap."""
+    """The judge wrote it to test a doubt."""
     DIRECTED = "directed"
-    """The engine found it while searching for what the others miss; it expects what the rules say."""
+    """The engine generated it for a coverage gap. It expects the decision of the rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolAnnotation:
-    """A tool that a policy is about.
+    """A tool that a policy applies to.
 
     Attributes:
         server_name: the server that offers it.
         tool_name: its name.
-        description: what it does; empty when nobody said.
-        input_schema: JSON Schema (2020-12) of its arguments; None when it is not known.
-        argument_roles: JSON Pointers into the arguments, each with what stands there.
-        read_only: whether it changes nothing.
-        destructive: whether what it does cannot be undone.
+        description: its purpose; may be empty.
+        input_schema: JSON Schema (2020-12) of its arguments; None if unknown.
+        argument_roles: JSON Pointers into the arguments, each with the role of the value.
+        read_only: True if it changes nothing.
+        destructive: True if its effect cannot be undone.
     """
 
     server_name: str
@@ -111,19 +111,19 @@ class ToolAnnotation:
 
 @dataclass(frozen=True, slots=True)
 class TestScenario:
-    """A request, and what the policy has to say to it.
+    """A request with the expected decision.
 
     Attributes:
-        description: what it is about; names it among the others.
+        description: its purpose; unique in its suite.
         request: the request.
-        expected_decision: what the policy has to say.
-        reasoning: why.
-        source: where it comes from.
-        rule_id: the rule that it is meant to test; empty when nobody said.
-        scenario_id: names it towards whoever wrote it; empty when they gave no name.
+        expected_decision: the expected decision.
+        reasoning: the reason for the expectation.
+        source: its origin.
+        rule_id: the rule that it tests; may be empty.
+        scenario_id: an id from its author; may be empty.
     """
 
-    __test__ = False  # it is none of pytest's
+    __test__ = False  # pytest must not collect it
 
     description: str
     request: ToolRequest
@@ -136,13 +136,13 @@ class TestScenario:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioCorrection:
-    """A scenario that expected the wrong thing.
+    """A correction of the expectation of a scenario.
 
     Attributes:
-        scenario_description: which one.
-        original_decision: what it expected.
-        corrected_decision: what is right.
-        corrected_reasoning: why.
+        scenario_description: the scenario.
+        original_decision: the expectation before.
+        corrected_decision: the correct expectation.
+        corrected_reasoning: the reason.
     """
 
     scenario_description: str
@@ -153,12 +153,12 @@ class ScenarioCorrection:
 
 @dataclass(frozen=True, slots=True)
 class DiscardedScenario:
-    """A scenario that expects what no rule can bring about, or that no caller can send.
+    """A scenario that no rules can meet, or that no caller can send.
 
     Attributes:
         scenario: the scenario.
-        rule: the invariant that decides its request, or `argument-schema` for arguments its tool refuses.
-        actual: what that always says.
+        rule: the invariant that decides its request, or `argument-schema` for invalid arguments.
+        actual: the fixed decision.
     """
 
     scenario: TestScenario
@@ -168,12 +168,12 @@ class DiscardedScenario:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFeedback:
-    """What the author of scenarios is told after they were verified.
+    """Feedback to the author of scenarios after verification.
 
     Attributes:
-        corrections: scenarios that expected the wrong thing; they are put right already.
-        discarded: scenarios that are in conflict with an invariant, or with the schema of their tool.
-        probes: requests that showed what no scenario covers.
+        corrections: scenarios with a wrong expectation, which are already corrected.
+        discarded: scenarios that conflict with an invariant or with the schema of their tool.
+        probes: requests that no scenario covers.
     """
 
     corrections: tuple[ScenarioCorrection, ...] = ()
@@ -181,18 +181,18 @@ class ScenarioFeedback:
     probes: tuple[TestScenario, ...] = ()
 
 
-# How rules and scenarios fit together.
+# ---- Results of verification and analysis.
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioResult:
-    """How one scenario fared.
+    """The result of one scenario.
 
     Attributes:
         scenario: the scenario.
-        actual: what the rules said.
-        masked_rule_id: the rule that it is meant to test, which also takes hold, when another one decided
-            first; empty otherwise.
+        actual: the decision of the rules.
+        masked_rule_id: the rule that the scenario tests, if that rule applies but an earlier one decided;
+            empty otherwise.
     """
 
     scenario: TestScenario
@@ -201,18 +201,18 @@ class ScenarioResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the rules said what the scenario expects."""
+        """True if the rules decided as expected."""
         return self.scenario.expected_decision.is_met_by(self.actual.decision)
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """How rules and scenarios fit together.
+    """The results of all scenarios, with coverage and mutation score.
 
     Attributes:
-        results: one for each scenario, in their order.
-        coverage: what the scenarios reach: `rule`, `condition_decision` and `boundary`.
-        mutation: how many mutants they kill; None when it was not asked for.
+        results: one for each scenario, in order.
+        coverage: the coverage by kind: `rule`, `condition_decision` and `boundary`.
+        mutation: the mutation score; None if it was not requested.
     """
 
     results: tuple[ScenarioResult, ...]
@@ -221,12 +221,12 @@ class VerificationReport:
 
     @property
     def failures(self) -> tuple[ScenarioResult, ...]:
-        """The results of the scenarios that failed."""
+        """The results of the failed scenarios."""
         return tuple(result for result in self.results if not result.passed)
 
 
 class RuleIssueKind(Enum):
-    """What is odd about a rule."""
+    """The kind of a lint issue of a rule."""
 
     DEAD = "dead"
     """No request matches it."""
@@ -240,14 +240,14 @@ class RuleIssueKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RuleIssue:
-    """Something odd about a rule.
+    """A lint issue of a rule.
 
     Attributes:
-        kind: what is odd.
+        kind: the kind of issue.
         rule_id: the rule.
-        caused_by: the rules, or invariants, that are to blame.
-        witness: a request that shows it, replayed on the engine before it is reported; None where none is.
-        message: one sentence for a person.
+        caused_by: the rules or invariants that cause it.
+        witness: a request that shows it, confirmed on the engine; None if none was found.
+        message: one sentence for display.
     """
 
     kind: RuleIssueKind
@@ -262,9 +262,9 @@ class DecisionChange:
     """A request that two policies decide differently.
 
     Attributes:
-        witness: the request, replayed on both before it is reported.
-        before: what the policy before says.
-        after: what the policy after says.
+        witness: the request, confirmed on the engine for both.
+        before: the decision of the old policy.
+        after: the decision of the new policy.
     """
 
     witness: ToolRequest
@@ -273,7 +273,7 @@ class DecisionChange:
 
 
 class RulePatchKind(Enum):
-    """Whether a rule was updated, added or deleted."""
+    """The kind of a change of a rule."""
 
     UPDATE = "update"
     ADD = "add"
@@ -282,15 +282,15 @@ class RulePatchKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RulePatch:
-    """One mechanical change of the rules.
+    """One change of the rules.
 
     Attributes:
         kind: update, add or delete.
         rule_id: the rule.
-        before: the rule before; None when it was added.
-        after: the rule after; None when it was deleted.
-        position: index of the rule in the order, from 0; where it was, when deleted.
-        reasoning: why.
+        before: the rule before; None for an added rule.
+        after: the rule after; None for a deleted rule.
+        position: index of the rule, from 0; the former one for a deleted rule.
+        reasoning: the reason.
     """
 
     kind: RulePatchKind
@@ -303,13 +303,13 @@ class RulePatch:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDifference:
-    """How two policies differ.
+    """The difference of two policies.
 
     Attributes:
-        equivalent: whether it is proved that they decide every request the same.
-        changes: examples, one for each pair of rules that differ; those newly allowed first.
-        rule_changes: how the rules differ.
-        findings: what could not be decided, as warnings.
+        equivalent: True if equal decisions for every request are proved.
+        changes: examples, one for each pair of rules that decide differently; newly allowed requests first.
+        rule_changes: the changes of the rules.
+        findings: warnings about undecided parts.
     """
 
     equivalent: bool
@@ -320,11 +320,11 @@ class PolicyDifference:
 
 @dataclass(frozen=True, slots=True)
 class Mutants:
-    """Some mutants are done.
+    """A block of evaluated mutants.
 
     Attributes:
         mutants: the mutants.
-        total: mutants in all.
+        total: the number of mutants in all.
     """
 
     mutants: tuple[Mutant, ...]
@@ -333,22 +333,22 @@ class Mutants:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """Nothing more can be reached.
+    """The final result of coverage generation.
 
     Attributes:
-        coverage: what all scenarios together reach.
-        mutation: how many mutants they kill.
+        coverage: the coverage of all scenarios together.
+        mutation: their mutation score.
     """
 
     coverage: tuple[Coverage, ...]
     mutation: MutationScore
 
 
-# How it came about.
+# ---- Compile runs: audit log, orders and events.
 
 
 class Blame(Enum):
-    """Who is to blame when rules and a scenario disagree."""
+    """The party at fault if rules and a scenario disagree."""
 
     RULE = "rule"
     SCENARIO = "scenario"
@@ -357,13 +357,14 @@ class Blame(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Who is to blame for one disagreement.
+    """The fault attribution of one failed scenario.
 
     Attributes:
         scenario_description: the scenario that failed.
-        blame: who is.
-        reasoning: why.
-        overruled: whether it was put aside, as it would let an unsafe decision pass or touch what stands.
+        blame: the party at fault.
+        reasoning: the reason.
+        overruled: True if it was rejected, because it would allow an unsafe decision or change a fixed
+            scenario.
     """
 
     scenario_description: str
@@ -374,13 +375,13 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """Something that was decided on the way, for the record.
+    """One decision of a run, for the audit log.
 
     Attributes:
         round: the repair round, from 1; 0 before the first.
-        actor: who said it: `model:<provider/model>`, `engine` or `caller`.
-        decision: what was decided.
-        time: when, in seconds since 1970.
+        actor: the origin of the decision: `model:<provider/model>`, `engine` or `caller`.
+        decision: the decision.
+        time: seconds since 1970.
     """
 
     round: int
@@ -391,13 +392,13 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class GenerationTurn:
-    """What one turn of a conversation that writes scenarios used.
+    """The usage of one turn of a scenario author.
 
     Attributes:
         turn: its number, from 1.
-        scenarios: the scenarios that it gave.
-        repaired: whether its first answer was invalid.
-        spent: what it used.
+        scenarios: the number of scenarios in the response.
+        repaired: True if the first response was invalid.
+        spent: the usage.
     """
 
     turn: int
@@ -408,15 +409,15 @@ class GenerationTurn:
 
 @dataclass(frozen=True, slots=True)
 class CompileLimits:
-    """How far compiling may go.
+    """The limits of a compile run.
 
     Attributes:
-        repairs: most repairs after the first verification.
-        probes: most probes a round.
-        probe_rounds: most rounds of probes.
-        tools_per_batch: most tools that one question to a model is about.
-        turns: most turns of one conversation that writes scenarios; None for no limit of its own.
-        budget: what all questions together may use.
+        repairs: maximum number of repair rounds after the first verification.
+        probes: maximum number of probes per round.
+        probe_rounds: maximum number of probe rounds.
+        tools_per_batch: maximum number of tools in one prompt.
+        turns: maximum number of turns of one scenario author; None for no limit.
+        budget: the budget of all model calls together.
     """
 
     repairs: int = 3
@@ -429,19 +430,19 @@ class CompileLimits:
 
 @dataclass(frozen=True, slots=True)
 class CompileOrder:
-    """What to compile.
+    """The input of a compile run.
 
     Attributes:
         constitution: the written policy.
-        tools: the tools that it is about.
-        handwritten: scenarios that must hold as they are.
-        invariants: rules that stand above those that are written, as in a policy document.
-        lists: lists that rules may name, as in a policy document.
-        limits: how far to go.
-        replace_corrected: ask for scenarios in place of corrected ones too.
-        directed: whether to add directed scenarios for what the written ones miss.
-        mutation: whether to measure the mutation score.
-        model: who writes and judges, as in `GenerateRequest.model`.
+        tools: the tools that it applies to.
+        handwritten: scenarios that must hold unchanged.
+        invariants: rules that precede all written rules, as in a policy document.
+        lists: named lists for the rules, as in a policy document.
+        limits: the limits of the run.
+        replace_corrected: True to request replacements for corrected scenarios.
+        directed: True to generate scenarios for coverage gaps.
+        mutation: True to measure the mutation score.
+        model: the model that writes and judges, as in `GenerateRequest.model`.
     """
 
     constitution: str
@@ -457,7 +458,7 @@ class CompileOrder:
 
 
 class CompilePhase(Enum):
-    """What compiling is busy with."""
+    """The phase of a compile run."""
 
     RULES = "rules"
     SCENARIOS = "scenarios"
@@ -471,13 +472,13 @@ class CompilePhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The work went on.
+    """Progress of a run.
 
     Attributes:
-        phase: what it is busy with.
+        phase: the current phase.
         round: the repair round, from 1; 0 before the first.
-        message: one short sentence for a person.
-        fraction: the share of the whole that is done, 0 … 1; never decreases.
+        message: one short sentence for display.
+        fraction: the completed share, 0 to 1; never decreases.
     """
 
     phase: CompilePhase
@@ -488,11 +489,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class RulesWritten:
-    """Rules were written, or written anew.
+    """Rules were written or changed.
 
     Attributes:
-        document: the policy document now.
-        findings: what the rules still lack.
+        document: the current policy document.
+        findings: findings about the rules.
     """
 
     document: bytes
@@ -505,7 +506,7 @@ class ScenariosWritten:
 
     Attributes:
         scenarios: the new ones only.
-        turn: what the turn used; None when no model was asked.
+        turn: the usage of the turn; None without a model call.
     """
 
     scenarios: tuple[TestScenario, ...]
@@ -518,7 +519,7 @@ class Verified:
 
     Attributes:
         round: the repair round, from 1; 0 before the first.
-        report: how they fared.
+        report: the results.
     """
 
     round: int
@@ -532,11 +533,11 @@ class Compiled:
     Attributes:
         document: the policy document in canonical form.
         scenarios: its suite, handwritten ones first.
-        verification: how they fit together.
-        audit: everything that was decided on the way.
-        spent: what was used of language models.
-        turns: the turns of the conversations that wrote scenarios.
-        findings: what a person should know, as warnings.
+        verification: the verification report.
+        audit: the audit log.
+        spent: the usage of language models.
+        turns: the turns of the scenario authors.
+        findings: warnings for the author of the policy.
     """
 
     document: bytes
@@ -550,15 +551,15 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Rules and scenarios could not be brought together; the last event.
+    """Rules and scenarios do not agree; the last event.
 
     Attributes:
-        findings: why, and what to do.
-        document: the policy document as far as it came; empty when it did not come to one.
-        scenarios: the scenarios as far as they came.
-        verification: the last verification; None when there was none.
-        audit: everything that was decided on the way.
-        spent: what was used of language models.
+        findings: the reasons and remedies.
+        document: the latest policy document; empty if none was written.
+        scenarios: the latest scenarios.
+        verification: the last verification report; None before the first.
+        audit: the audit log.
+        spent: the usage of language models.
     """
 
     findings: tuple[Finding, ...]
@@ -572,19 +573,19 @@ class Failed:
 CompileEvent: TypeAlias = (
     Progress | RulesWritten | ScenariosWritten | Verified | AuditEntry | Compiled | Failed
 )
-"""What happens while a policy is compiled."""
+"""An event of a compile run."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledPolicy:
-    """A policy in one of its versions, as it is stored.
+    """A stored version of a policy.
 
     Attributes:
-        policy_id: its id, the same for all its versions.
-        policy_hash: SHA-256 of the document in hex; names the version.
-        compiled: what was compiled.
-        input_hash: hash over the inputs and the prompts, in hex.
-        create_time: when it was stored.
+        policy_id: the id, equal for all versions.
+        policy_hash: SHA-256 of the document in hex; identifies the version.
+        compiled: the result of the compile run.
+        input_hash: digest of the inputs and prompts in hex.
+        create_time: the time of storage.
     """
 
     policy_id: str
@@ -596,14 +597,14 @@ class CompiledPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PolicySummary:
-    """A stored policy without its weight.
+    """A summary of a stored policy.
 
     Attributes:
-        policy_id: its id.
-        policy_hash: names the version.
-        rules: rules in it.
-        scenarios: scenarios in it.
-        create_time: when it was stored.
+        policy_id: the id.
+        policy_hash: identifies the version.
+        rules: the number of rules.
+        scenarios: the number of scenarios.
+        create_time: the time of storage.
     """
 
     policy_id: str
@@ -614,12 +615,12 @@ class PolicySummary:
 
 
 class StoredPolicies(Protocol):
-    """Where others get the policies that are stored."""
+    """Read access to stored policies, for other services."""
 
     async def document(self, policy_id: str) -> bytes:
-        """The document of a stored policy, in its latest version.
+        """Return the document of the latest version of a policy.
 
         Raises:
-            NotFoundError: there is no such policy.
+            NotFoundError: the policy does not exist.
         """
         ...

@@ -1,4 +1,4 @@
-"""Where the rules of a policy stand in its document."""
+"""Paths of rules in a policy document."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["own_rules", "place_of"]
 
 
 def own_rules(policy: Policy) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The rules that are no invariants, with their indices in `Policy.rules`."""
+    """Yield the rules without invariants, with their indices in `Policy.rules`."""
     yield from enumerate(policy.spec["rules"], policy.invariants)
 
 
 def place_of(policy: Policy, index: int) -> Place:
-    """The place in the document of a rule, or invariant, given its index in `Policy.rules`."""
+    """Return the path in the document of a rule or invariant, given its index in `Policy.rules`."""
     own = index - policy.invariants
     return ("invariants", index) if own < 0 else ("rules", own)

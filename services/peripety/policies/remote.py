@@ -1,4 +1,4 @@
-"""The policies of another process, behind the protocol that the store of this process implements."""
+"""Stored policies of another process, with the same interface as the local store."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["RemoteStoredPolicies"]
 
 
 class RemoteStoredPolicies:
-    """Implements `StoredPolicies` by calling a PolicyService.
+    """Implementation of `StoredPolicies` that calls a PolicyService.
 
     Args:
-        channel: leads to the service.
+        channel: the channel to the service.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = PolicyServiceStub(channel)
 
     async def document(self, policy_id: str) -> bytes:
-        """The document of a stored policy; see `StoredPolicies.document`."""
+        """Return the document of a stored policy; see `StoredPolicies.document`."""
         return (await self._stub.GetPolicy(pb.GetPolicyRequest(policy_id=policy_id))).policy.document

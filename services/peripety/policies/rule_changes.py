@@ -1,4 +1,4 @@
-"""How two sequences of rules differ, as changes by their ids."""
+"""Diff of two rule lists by rule id."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def rule_changes(
     *,
     first: int = 0,
 ) -> Iterator[RulePatch]:
-    """The changes of rules: those that are gone, then the others in their new order.
+    """Yield the changes of rules: deleted ones first, then the others in their new order.
 
-    As the order of rules decides, a rule that only stands elsewhere was updated as well.
+    A rule that only moved counts as updated, because the order of rules affects decisions.
 
     Args:
         before: the rules before.
         after: the rules after.
-        reasoning: why, for the record.
-        first: where the first of the rules stands in its document.
+        reasoning: the reason, for the audit log.
+        first: index in the document of the first of the rules.
     """
     old, new = {rule["id"]: rule for rule in before}, {rule["id"]: rule for rule in after}
     for position, (rule_id, rule) in enumerate(old.items(), first):
@@ -46,6 +46,6 @@ def rule_changes(
 
 
 def _stayed(before: Sequence[str], after: Sequence[str]) -> set[str]:
-    """The ids that are in the same order as before, most of them."""
+    """Return the ids in a longest common order of both lists."""
     blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
     return {rule_id for block in blocks for rule_id in before[block.a : block.a + block.size]}

@@ -1,4 +1,4 @@
-"""PolicyService: a handler for each of its calls."""
+"""PolicyService: one handler per RPC."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _MOST_EXAMPLES = 1_000
 
 
 class PolicyServicer(PolicyServiceServicer):
-    """Serves policies over gRPC; what it does not define is answered with UNIMPLEMENTED.
+    """gRPC servicer of policies; undefined calls return UNIMPLEMENTED.
 
     Args:
-        compiler: makes policies.
-        store: keeps those that were compiled.
-        sources: finds those that are asked about.
-        requests: keeps what requests were answered with.
-        workers: do what takes long.
+        compiler: the caching policy compiler.
+        store: the store of compiled policies.
+        sources: resolves the policy of a request.
+        requests: the idempotency log of requests.
+        workers: the worker pool for long computations.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PolicyServicer(PolicyServiceServicer):
     def CompilePolicy(  # noqa: N802 - the contract's name
         self, request: pb.CompilePolicyRequest, _context: Any
     ) -> AsyncIterator[pb.CompilePolicyResponse]:
-        """Turn a written policy into rules and scenarios, and store them."""
+        """Write rules and scenarios from a written policy, and store them."""
         compiled = self._compiler.compile(orders.order(request), request.policy_id or None)
         return self._record.answers(request, compiled, events.compile_response, pb.CompilePolicyResponse)
 
@@ -88,7 +88,7 @@ class PolicyServicer(PolicyServiceServicer):
     async def AnalyzePolicy(  # noqa: N802 - the contract's name
         self, request: pb.AnalyzePolicyRequest, _context: Any
     ) -> pb.AnalyzePolicyResponse:
-        """Find rules that do nothing."""
+        """Find rules without effect."""
         try:
             policy = await self._sources.policy(asked.policy_source(request.policy))
         except SpecError as error:
@@ -99,7 +99,7 @@ class PolicyServicer(PolicyServiceServicer):
         self, request: pb.DiffPoliciesRequest, _context: Any
     ) -> pb.DiffPoliciesResponse:
         """Find requests that two policies decide differently."""
-        require(request.max_examples >= 0, ".max_examples", f"must not be negative; 0 is {_EXAMPLES}")
+        require(request.max_examples >= 0, ".max_examples", f"must not be negative; 0 means {_EXAMPLES}")
         most = min(request.max_examples or _EXAMPLES, _MOST_EXAMPLES)
         policies: list[Policy] = []
         wrong: list[Finding] = []
@@ -117,7 +117,7 @@ class PolicyServicer(PolicyServiceServicer):
     async def MutatePolicy(  # noqa: N802 - the contract's name
         self, request: pb.MutatePolicyRequest, _context: Any
     ) -> AsyncIterator[pb.MutatePolicyResponse]:
-        """Change rules in small ways, and count which changes the scenarios notice."""
+        """Run mutation tests: change rules in small ways, and count the changes that scenarios detect."""
         response = pb.MutatePolicyResponse
         try:
             policy, suite = await self._measured(request)
@@ -140,9 +140,9 @@ class PolicyServicer(PolicyServiceServicer):
     async def CoverPolicy(  # noqa: N802 - the contract's name
         self, request: pb.CoverPolicyRequest, _context: Any
     ) -> AsyncIterator[pb.CoverPolicyResponse]:
-        """Make scenarios that reach what others miss."""
+        """Generate scenarios for coverage gaps."""
         response = pb.CoverPolicyResponse
-        require(request.max_scenarios >= 0, ".max_scenarios", "must not be negative; 0 is no limit")
+        require(request.max_scenarios >= 0, ".max_scenarios", "must not be negative; 0 means no limit")
         try:
             policy, suite = await self._measured(request)
         except SpecError as error:
@@ -162,7 +162,7 @@ class PolicyServicer(PolicyServiceServicer):
     async def Decide(  # noqa: N802 - the contract's name
         self, request: pb.DecideRequest, _context: Any
     ) -> pb.DecideResponse:
-        """Decide about one request."""
+        """Decide one request."""
         policy = await self._sources.policy(asked.policy_source(request.policy))
         call = asked.tool_request(request.request)
         (outcome,) = await decisions(policy, [call], request.request.ByteSize())
@@ -173,7 +173,7 @@ class PolicyServicer(PolicyServiceServicer):
     async def DecideMany(  # noqa: N802 - the contract's name
         self, requests: AsyncIterator[pb.DecideManyRequest], _context: Any
     ) -> AsyncIterator[pb.DecideManyResponse]:
-        """Decide about many requests, one message after the other, so that who sends much waits for it."""
+        """Decide many requests, message by message, with back-pressure on the client."""
         policy = None
         sequence = 0
         async for request in requests:
@@ -212,7 +212,7 @@ class PolicyServicer(PolicyServiceServicer):
     async def _measured(
         self, request: pb.VerifyPolicyRequest | pb.MutatePolicyRequest | pb.CoverPolicyRequest
     ) -> tuple[Policy, tuple[TestScenario, ...]]:
-        """The rules and the scenarios of a request, all of which the engine can decide about."""
+        """Return the rules and scenarios of a request, after validation by the engine."""
         source, scenarios = asked.policy_source(request.policy), asked.scenarios(request.scenarios)
         policy = await self._sources.policy(source)
         if not scenarios:

@@ -1,4 +1,4 @@
-"""Which policy a caller means: one that is stored, or one that comes along."""
+"""Policy of a request: a stored one, or a document in the request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST = 64
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """A policy document that comes with the request."""
+    """A policy document in the request."""
 
     document: bytes
 
@@ -41,10 +41,10 @@ PolicySource: TypeAlias = Brought | Stored
 
 
 class Sources:
-    """Finds and compiles policies; those that were used last are kept compiled.
+    """Resolver and compiler of policies, with an LRU cache of compiled ones.
 
     Args:
-        store: has those that are stored.
+        store: the store of policies.
     """
 
     def __init__(self, store: PolicyStore) -> None:
@@ -52,16 +52,16 @@ class Sources:
         self._compiled: Kept[Policy] = Kept(_MOST)
 
     async def policy(self, source: PolicySource, field: str = ".policy") -> Policy:
-        """The compiled policy of a source.
+        """Return the compiled policy of a source.
 
         Args:
-            source: which policy.
-            field: where that is said in the request.
+            source: the source.
+            field: path of the source in the request, for errors.
 
         Raises:
-            InvalidArgumentError: there is no document, or too much of it.
-            NotFoundError: there is no such policy.
-            SpecError: the document has errors; `findings` says which.
+            InvalidArgumentError: the document is empty or too large.
+            NotFoundError: the policy does not exist.
+            SpecError: the document is invalid; see its `findings`.
         """
         if isinstance(source, Brought):
             return await self._brought(source.document, f"{field}.document")
@@ -74,10 +74,10 @@ class Sources:
         return await self._kept(stored.policy_hash, stored.compiled.document)
 
     async def suite(self, source: PolicySource) -> tuple[TestScenario, ...]:
-        """The scenarios that are stored with a policy; none of one that comes along.
+        """Return the scenarios that are stored with a policy; empty for a document in the request.
 
         Raises:
-            NotFoundError: there is no such policy.
+            NotFoundError: the policy does not exist.
         """
         if isinstance(source, Brought):
             return ()
@@ -87,7 +87,7 @@ class Sources:
         require(document, field, "is empty; send one JSON document")
         reason = f"has {len(document)} bytes; at most {MAX_DOCUMENT_BYTES} are accepted, so shorten it"
         require(len(document) <= MAX_DOCUMENT_BYTES, field, reason)
-        # Not by the hash of its canonical form, which would have to be made first.
+        # The cache key is the hash of the raw text, because the canonical form would require parsing.
         return await self._kept(sha256(document).hexdigest(), document)
 
     async def _kept(self, name: str, document: bytes) -> Policy:

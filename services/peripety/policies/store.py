@@ -1,4 +1,4 @@
-"""Where compiled policies are kept: every version by the hash of its content."""
+"""Store of compiled policies, with one version per content hash."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _versions = Versions.of(_table, "policy_id", "policy_hash")
 
 
 class PolicyStore:
-    """Compiled policies in the database of the process.
+    """Compiled policies in the database.
 
     Args:
-        database: has the table.
+        database: the database with the table.
     """
 
     def __init__(self, database: Database) -> None:
@@ -58,16 +58,16 @@ class PolicyStore:
     ) -> CompiledPolicy:
         """Store a policy as its latest version.
 
-        The same content replaces what was stored of it, and keeps the time at which that was first stored.
+        Equal content replaces the stored version, but its first time of storage remains.
 
         Args:
             compiled: the policy.
-            input_hash: names what it was compiled from, and how.
-            connection: the transaction in which this is done.
-            version_of: the policy that it is a version of; by default one that its content names.
+            input_hash: digest of the inputs.
+            connection: the transaction.
+            version_of: the policy to add a version to; by default one identified by its content.
 
         Raises:
-            NotFoundError: there is no policy `version_of`, or not any more.
+            NotFoundError: the policy `version_of` does not exist.
         """
         if version_of is not None:
             await _require(version_of, connection)
@@ -82,10 +82,10 @@ class PolicyStore:
         return stored
 
     async def get(self, policy_id: str, policy_hash: str | None = None) -> CompiledPolicy:
-        """A stored policy, in its latest version unless a version is named.
+        """Return a stored policy, in its latest version by default.
 
         Raises:
-            NotFoundError: there is no such policy or version.
+            NotFoundError: the policy or version does not exist.
         """
         async with self._database.read() as connection:
             row = await _versions.find(select(_table), policy_id, policy_hash, connection)
@@ -94,23 +94,23 @@ class PolicyStore:
         return await aside(partial(_policy, row), len(row.result))
 
     async def document(self, policy_id: str) -> bytes:
-        """The document of a policy; see `StoredPolicies.document`."""
+        """Return the document of a policy; see `StoredPolicies.document`."""
         return (await self.get(policy_id)).compiled.document
 
     async def latest_hash(self, policy_id: str) -> str:
-        """The hash of the latest version of a policy.
+        """Return the hash of the latest version of a policy.
 
         Raises:
-            NotFoundError: there is no such policy.
+            NotFoundError: the policy does not exist.
         """
         async with self._database.read() as connection:
             return await _require(policy_id, connection)
 
     async def policies(self, asked_size: int = 0, page_token: str = "") -> Page[PolicySummary]:
-        """A page of all policies, each in its latest version, newest first.
+        """Return a page of all policies, each in its latest version, newest first.
 
         Raises:
-            InvalidArgumentError: the size is negative, or the token is none of ours.
+            InvalidArgumentError: the size is negative, or the token is invalid.
         """
         query = select(
             _columns.position,
@@ -125,14 +125,14 @@ class PolicyStore:
         return Page(tuple(map(_summary, page.items)), page.next_page_token)
 
     async def delete(self, policy_id: str, connection: AsyncConnection) -> None:
-        """Forget a policy with all its versions.
+        """Delete a policy with all its versions.
 
         Args:
             policy_id: the policy.
-            connection: the transaction in which this is done.
+            connection: the transaction.
 
         Raises:
-            NotFoundError: there is no such policy.
+            NotFoundError: the policy does not exist.
         """
         done = await connection.execute(delete(_table).where(_columns.policy_id == policy_id))
         if not done.rowcount:
@@ -140,7 +140,7 @@ class PolicyStore:
 
 
 async def _require(policy_id: str, connection: AsyncConnection) -> str:
-    """The hash of the latest version of a policy, which has to be there."""
+    """Return the hash of the latest version of a policy that must exist."""
     latest = await _versions.latest_hash(policy_id, connection)
     if latest is None:
         raise _not_found(policy_id)
@@ -172,6 +172,6 @@ def _summary(row: Any) -> PolicySummary:
 def _not_found(policy_id: str, policy_hash: str | None = None) -> NotFoundError:
     version = f" with the version {policy_hash}" if policy_hash else ""
     return NotFoundError(
-        f"There is no policy {policy_id}{version}; compile one, or list those that are stored",
+        f"policy {policy_id}{version} does not exist; list the stored policies, or compile one",
         code="POLICY_NOT_FOUND",
     )

@@ -1,4 +1,4 @@
-"""What was made for policies before, in the database: by digests of all that it was made from."""
+"""Cache of compile results and model output in the database, keyed by digests of their inputs."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _columns = _artifacts.c
 
 
 class StoredArtifacts:
-    """The newest 2,000 of them, for all processes that share the database.
+    """Cache with the newest 2,000 entries, shared by all processes with the same database.
 
     Args:
-        database: has the table.
-        configured: who answers where an order names nobody: what they made is nobody else's.
-        now: the time in seconds since 1970.
+        database: the database with the table.
+        configured: the configured provider; entries of other providers are separate.
+        now: returns the time in seconds since 1970.
     """
 
     def __init__(self, database: Database, configured: str, now: Callable[[], float] = time.time) -> None:
@@ -47,19 +47,19 @@ class StoredArtifacts:
         self._now = now
 
     async def get(self, key: str) -> bytes | None:
-        """What is kept under a key; None when nothing is, or not any more."""
+        """Return the content of a key; None if it is missing or evicted."""
         query = select(_columns.content).where(_columns.key == self._digest(key))
         async with self._database.read() as connection:
             content: bytes | None = await connection.scalar(query)
         return content
 
     async def put(self, key: str, content: bytes, connection: AsyncConnection | None = None) -> None:
-        """Keep something, in the place of what was kept under its key.
+        """Store content under a key, and evict the oldest entries above the limit.
 
         Args:
-            key: names all that it was made from.
-            content: what was made.
-            connection: the transaction in which this is done; one of its own by default.
+            key: digest of the inputs.
+            content: the content.
+            connection: the transaction; a new one by default.
         """
         digest = self._digest(key)
         async with self._database.write() if connection is None else nullcontext(connection) as within:

@@ -1,4 +1,4 @@
-"""What came of compiling a policy as JSON, for a database."""
+"""JSON codec of compile results, for the database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from peripety.quality import Coverage, Mutant, MutationScore
 __all__ = ["read", "write"]
 
 _RESULT: TypeAdapter[model.Compiled] = TypeAdapter(model.Compiled)
-# The model names these for type checkers alone.
+# The model imports these names for type checkers only.
 _RESULT.rebuild(
     _types_namespace={
         **vars(model),
@@ -23,10 +23,10 @@ _RESULT.rebuild(
 
 
 def write(compiled: model.Compiled) -> bytes:
-    """Write a result down."""
+    """Encode a result."""
     return _RESULT.dump_json(compiled)
 
 
 def read(written: bytes) -> model.Compiled:
-    """Read what `write` has written."""
+    """Decode a result."""
     return _RESULT.validate_json(written)

@@ -1,1 +1,1 @@
-"""Tests for a task: written one at a time in rounds with reflection, run, and measured by what they catch."""
+"""Test generation: tests written by a model in rounds, run on a subject, and measured by mutants."""

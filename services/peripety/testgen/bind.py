@@ -1,4 +1,4 @@
-"""Puts runs of tests into a process."""
+"""Registration of the test generation service in a process."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ async def bind(wiring: Wiring) -> None:
 
 
 async def bind_with(wiring: Wiring, gateway: ModelGateway) -> None:
-    """Register the service. Stored scenarios and policies are looked for when one is asked for.
+    """Register the service. Stored scenarios and policies are located when they are first used.
 
     Args:
         wiring: the process.
-        gateway: answers the questions of runs.
+        gateway: the model gateway of the runs.
     """
 
     def scenarios() -> ScenarioSource:

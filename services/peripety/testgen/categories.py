@@ -1,4 +1,4 @@
-"""The kinds of tests, by what tests are made for."""
+"""Test categories of each task context."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["categories_of"]
 
-_EXISTENCE = Category("existence", "What the task asks for is there at all, where and how it asks for it.")
-_CORRECTNESS = Category("correctness", "What comes out is right, for usual inputs and for unusual ones.")
+_EXISTENCE = Category("existence", "The required result exists, in the required place and form.")
+_CORRECTNESS = Category("correctness", "The output is right, for usual inputs and for unusual ones.")
 _BOUNDARY = Category(
     "boundary",
     "Both sides of every limit: the value at the limit, the nearest one beyond it, nothing at all, the"
@@ -25,8 +25,8 @@ _OF_CONTEXT = {
     TaskContext.BENCHMARK: (
         Category(
             "anti_cheat",
-            "A solution that only pretends fails: one that returns fixed answers, that looks up what it is"
-            " to work out, or that uses what is prohibited.",
+            "A fake solution fails: one that returns fixed answers, that looks up a result instead of"
+            " computing it, or that uses a prohibited tool.",
         ),
         _EXISTENCE,
         _CORRECTNESS,
@@ -35,7 +35,7 @@ _OF_CONTEXT = {
     ),
     TaskContext.PROMPT: (_EXISTENCE, _CORRECTNESS, _BOUNDARY),
     TaskContext.SCENARIO: (
-        Category("actions", "An action that is allowed does exactly what it says, and nothing else."),
+        Category("actions", "An allowed action has exactly its described effects, and no others."),
         Category(
             "rejections",
             "An action that is not allowed, or is called wrongly, is rejected and changes nothing.",
@@ -46,7 +46,7 @@ _OF_CONTEXT = {
         ),
         Category(
             "events",
-            "What happens by itself happens when it should, and only then, with the effects it should have.",
+            "Events occur exactly when they should, with the effects that they should have.",
         ),
         Category(
             "endings",
@@ -54,15 +54,16 @@ _OF_CONTEXT = {
         ),
     ),
     TaskContext.POLICY: (
-        Category("allowed", "What the rules permit is allowed."),
-        Category("denied", "What the rules forbid, or say nothing about, is denied."),
-        Category("escalated", "What a person has to decide is escalated."),
+        Category("allowed", "Requests that the rules permit are allowed."),
+        Category("denied", "Requests that the rules forbid or do not cover are denied."),
+        Category("escalated", "Requests that a person has to decide are escalated."),
         Category(
-            "boundary", "Both sides of every limit: the value at which a rule takes hold, and its neighbours."
+            "boundary",
+            "Both sides of every limit: the value at which a rule begins to apply, and its neighbours.",
         ),
         Category(
             "evasion",
-            "Requests that want to get past a rule: values written differently that mean the same, neighbours"
+            "Requests that try to evade a rule: different spellings of the same value, neighbours"
             " whose names begin the same way, missing and superfluous arguments.",
         ),
     ),
@@ -75,18 +76,18 @@ _MAX_NAME_CHARACTERS = 64
 
 
 def categories_of(context: TaskContext, own: Sequence[Category] = ()) -> tuple[Category, ...]:
-    """The categories of a run, in order.
+    """Return the categories of a run, in order.
 
     Args:
-        context: what tests are made for.
-        own: the caller's own, which `TaskContext.CUSTOM` needs, and no other context takes.
+        context: the task context.
+        own: custom categories; required for `TaskContext.CUSTOM`, rejected for any other context.
 
     Raises:
-        InvalidArgumentError: there are none, or too many, or some where none are taken; a name is not in
-            lower_snake_case, too long, or there twice.
+        InvalidArgumentError: custom categories are missing, too many, or not allowed by the context; or a
+            name is not in lower_snake_case, too long, or repeated.
     """
     if context is not TaskContext.CUSTOM:
-        require(not own, ".categories", "are those of the context: leave them out, or set it to custom")
+        require(not own, ".categories", "are fixed by the context; leave them out, or use custom")
         return _OF_CONTEXT[context]
     require(0 < len(own) <= _MOST, ".categories", f"must be 1 to {_MOST} where the context is custom")
     names: set[str] = set()
@@ -94,6 +95,6 @@ def categories_of(context: TaskContext, own: Sequence[Category] = ()) -> tuple[C
         place = f".categories[{number}].name"
         if not _NAME.fullmatch(category.name) or len(category.name) > _MAX_NAME_CHARACTERS:
             raise refuse(place, f"must be in lower_snake_case, at most {_MAX_NAME_CHARACTERS} characters")
-        require(category.name not in names, place, "is there twice: name each category differently")
+        require(category.name not in names, place, "is repeated; choose a unique name")
         names.add(category.name)
     return tuple(own)

@@ -1,11 +1,11 @@
-"""What the pytest modules that are written of a run import: a document, and checks of it.
+"""Runtime of exported pytest modules: checks of a document by the same subject as in the run.
+
+Example::
 
     SUBJECT = checking.policy('{"tools": ...}')
 
     def test_something():
         SUBJECT.check('{"server_name": ...}')
-
-A check means what it meant in the run: the same subject runs it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Checks:
     """Checks of a document.
 
     Args:
-        subject: the document, compiled.
+        subject: the compiled document.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -41,9 +41,10 @@ class Checks:
             body: the test as JSON, in the form of its subject.
 
         Raises:
-            AssertionError: it fails, or cannot be run; the message says why and what came out.
+            AssertionError: the test fails or cannot be run; the message contains the reason and the observed
+                result.
         """
-        __tracebackhide__ = True  # whoever reads a failure wants to see the test
+        __tracebackhide__ = True  # hide this frame in failure reports
         test = TestCase("", "", "", body=json.loads(body))
         problems = self._subject.problems(test.body or {})
         ran = None if problems else self._subject.run(test)
@@ -55,18 +56,18 @@ class Checks:
 
 
 def scenario(document: str) -> Checks:
-    """Checks of a scenario.
+    """Return checks of a scenario.
 
     Raises:
-        SpecError: the document is no valid scenario.
+        SpecError: the document is not a valid scenario.
     """
     return Checks(ScenarioSubject(sim.compile(document)))
 
 
 def policy(document: str) -> Checks:
-    """Checks of a policy.
+    """Return checks of a policy.
 
     Raises:
-        SpecError: the document is no valid policy.
+        SpecError: the document is not a valid policy.
     """
     return Checks(PolicySubject(sim.compile_policy(document)))

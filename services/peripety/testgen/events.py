@@ -1,4 +1,4 @@
-"""What a run tells: its events, and the sums at its end."""
+"""Events of a test generation run, and its statistics."""
 
 from __future__ import annotations
 
@@ -35,63 +35,63 @@ __all__ = [
 
 
 class Phase(Enum):
-    """What a run is busy with."""
+    """The phase of a run."""
 
     CATEGORY_GENERATION = "category_generation"
-    """Tests are made, category by category."""
+    """Tests are written, category by category."""
     GLOBAL_REFINEMENT = "global_refinement"
     """Gaps over all categories are filled."""
     COMPLETE = "complete"
 
 
 class ReflectionAction(Enum):
-    """What a reflection leads to."""
+    """The consequence of a reflection."""
 
     REFINING = "refining"
-    """More tests of the category are made."""
+    """More tests of the category are written."""
     ASSESSING = "assessing"
-    """The whole is assessed."""
+    """The run as a whole is assessed."""
     COMPLETE = "complete"
     """Nothing is missing."""
 
 
 class StepEnd(Enum):
-    """How a step of a run ended."""
+    """The outcome of a step."""
 
     DONE = "done"
     FAILED = "failed"
-    """A model could not be asked, or what it answered was of no use."""
+    """The model call failed, or its response was unusable."""
 
 
 class StoppedBy(Enum):
-    """Why a run ended."""
+    """The reason for the end of a run."""
 
     SATISFIED = "satisfied"
-    """Nothing was missing any more."""
+    """Nothing was missing."""
     TARGET_TOTAL_TESTS = "target_total_tests"
     MAX_TOTAL_ROUNDS = "max_total_rounds"
     MAX_TOTAL_TOKENS = "max_total_tokens"
-    """Another question might have passed it."""
+    """Another model call could exceed it."""
     MAX_TOTAL_TIME = "max_total_time"
     EXPECTED_GAIN = "expected_gain"
     """Another round was not expected to add anything."""
     CANCELLED = "cancelled"
     BUDGET = "budget"
-    """The caller's budget might have been passed."""
+    """Another call could exceed the caller's budget."""
     ROUNDS_USED = "rounds_used"
-    """Every category and the refinement had its rounds."""
+    """All categories and the refinement have used their rounds."""
     ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """What a reflection said.
+    """The result of a reflection.
 
     Attributes:
-        category: the category that it is about; None when it is about all of them.
-        text: what is there and what is missing.
-        action: what it leads to.
-        recommendations: what to make next; goes into the next prompt as it is.
+        category: the category; None for all categories together.
+        text: existing and missing tests.
+        action: the consequence.
+        recommendations: tests to write next; included unchanged in the next prompt.
     """
 
     category: str | None
@@ -102,20 +102,20 @@ class Reflection:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The sums of a run.
+    """The statistics of a run.
 
     Attributes:
-        total_tests: tests kept: all that were made but for dropped duplicates.
-        total_rounds: generating rounds.
-        category_rounds: rounds of each category, by name.
-        global_rounds: rounds of the refinement over all categories.
-        comprehensiveness_score: the run's own assessment, 1 to 10; None when it did not come to one.
-        spent: what was used of models.
-        seconds: how long the run was worked on.
-        uncertainties: what the run is not sure about, each a sentence.
-        stopped_by: why it ended; None while it goes on.
-        quality: how good the tests are; None without a subject.
-        duplicates: tests that were dropped.
+        total_tests: the number of tests, without dropped duplicates.
+        total_rounds: the number of generation rounds.
+        category_rounds: the number of rounds by category name.
+        global_rounds: the number of refinement rounds over all categories.
+        comprehensiveness_score: the self-assessment, 1 to 10; None without one.
+        spent: the usage of models.
+        seconds: the working time of the run.
+        uncertainties: doubts about the run, one sentence each.
+        stopped_by: the reason for its end; None while it is running.
+        quality: the measured quality of the tests; None without a subject.
+        duplicates: the number of dropped tests.
     """
 
     total_tests: int = 0
@@ -140,15 +140,15 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """The run went on.
+    """Progress of a run.
 
     Attributes:
-        phase: what it is busy with.
-        category: the category that it is busy with; None when there is none.
-        round: the round that begins or ends, from 1; 0 for what is no round.
-        status: one short sentence for a person.
-        end: how the round, or what is no round, ended; None while it goes on.
-        uncertainty: what the run is not sure about since then, a sentence; empty for nothing.
+        phase: the current phase.
+        category: the current category; None without one.
+        round: the round that begins or ends, from 1; 0 for other steps.
+        status: one short sentence for display.
+        end: the outcome of the round or step; None while it is running.
+        uncertainty: a new doubt about the run, one sentence; may be empty.
     """
 
     phase: Phase
@@ -161,7 +161,7 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class TestMade:
-    """A test was made."""
+    """A test was written."""
 
     __test__ = False
 
@@ -170,12 +170,12 @@ class TestMade:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateDropped:
-    """A test was made that is the same as an earlier one, and is not kept.
+    """A new test was dropped, because it duplicates an earlier one.
 
     Attributes:
         test: the dropped test.
-        of: id of the test that it repeats.
-        level: how it was found out.
+        of: id of the test that it duplicates.
+        level: the criterion.
     """
 
     test: TestCase
@@ -195,10 +195,10 @@ class TestRan:
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """The run looked at what it has.
+    """A reflection or assessment was completed.
 
     Attributes:
-        reflection: what it said.
+        reflection: its result.
         score: the assessment, 1 to 10; None for a reflection on one category.
     """
 
@@ -215,14 +215,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Nothing more will be made; the last event."""
+    """The run is complete; the last event."""
 
     stats: Stats
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The run failed; what was made is kept. The last event."""
+    """The run failed; its tests remain stored. The last event."""
 
     error: PeripetyError
     stats: Stats

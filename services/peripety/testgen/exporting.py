@@ -1,4 +1,4 @@
-"""A stored run as what files of tests are made from; nothing secret is in it."""
+"""Conversion of a stored run to an exportable suite, without secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["suite_of"]
 
 
 def suite_of(run: Run) -> Suite:
-    """The tests of a run with what became of them when they were run last."""
+    """Return the tests of a run with their latest results."""
     return Suite(
         run_id=run.run_id,
         order=run.order,

@@ -1,4 +1,4 @@
-"""What tests are made for, what a test is, and what became of it."""
+"""Types of test generation: task, configuration, tests, verdicts and quality."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ __all__ = [
 
 
 class TaskContext(Enum):
-    """What kind of task tests are for; it decides the categories and their order."""
+    """The kind of task; it determines the categories and their order."""
 
-    __test__ = False  # it is none of pytest's, like all here whose names begin so
+    __test__ = False  # pytest must not collect this class, nor the others with such a name
 
     BENCHMARK = "benchmark"
     """A task with hidden tests."""
@@ -43,7 +43,7 @@ class TaskContext(Enum):
     SCENARIO = "scenario"
     POLICY = "policy"
     CUSTOM = "custom"
-    """Categories of the caller's own."""
+    """Custom categories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Category:
 
     Attributes:
         name: in lower_snake_case.
-        description: what belongs to it, for the model.
+        description: its definition, for the model.
     """
 
     name: str
@@ -66,8 +66,8 @@ class FilePreview:
     Attributes:
         path: relative to the working directory, with slashes.
         size_bytes: its size.
-        preview: its beginning, at most 16 KiB of UTF-8; empty for a file that is no text.
-        structure: what is in it, such as names of functions, keys or columns.
+        preview: its beginning, at most 16 KiB of UTF-8; empty for a binary file.
+        structure: an outline, such as names of functions, keys or columns.
     """
 
     path: str
@@ -78,17 +78,17 @@ class FilePreview:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a task is to be done. It is read, never run.
+    """The environment of a task. It is inspected, never executed.
 
     Attributes:
-        platform: such as `linux/x86_64`; empty when not known.
-        languages: those in use, with versions where known.
+        platform: such as `linux/x86_64`; empty if unknown.
+        languages: the languages in use, with versions if known.
         available_tools: tools that can be used.
         prohibited_tools: tools that must not be used.
-        files: those that the task can see, at most 100.
-        file_count: how many there are in all.
-        cpu_count: processor cores; 0 when not known.
-        memory_bytes: 0 when not known.
+        files: the visible files, at most 100.
+        file_count: the number of files in all.
+        cpu_count: processor cores; 0 if unknown.
+        memory_bytes: 0 if unknown.
     """
 
     platform: str = ""
@@ -103,26 +103,26 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class TestGenConfig:
-    """The limits and aims of a run.
+    """The limits and targets of a run.
 
-    A category goes on until a reflection says that nothing is missing or its target is met, never merely at
-    its least number. Limits are caps: they stop the run, which keeps what it has.
+    A category continues until a reflection finds no gap or its target is met, never merely at its minimum.
+    Limits are caps: they stop the run, which remains stored with its tests.
 
     Attributes:
-        min_tests_per_category: least tests of a category.
-        target_tests_per_category: tests of a category that are enough.
-        max_rounds_per_category: most generating rounds of a category.
-        enable_global_refinement: whether to refine over all categories at the end.
+        min_tests_per_category: minimum number of tests of a category.
+        target_tests_per_category: number of tests of a category that is enough.
+        max_rounds_per_category: maximum number of generation rounds of a category.
+        enable_global_refinement: True to refine over all categories at the end.
         min_comprehensiveness_score: self-assessment from which no refinement is needed, 1 to 10.
-        max_global_refinement_rounds: most rounds of that refinement.
-        min_total_tests: least tests in all; fewer keep a run from ending early.
-        target_total_tests: tests in all that are enough.
-        max_total_rounds: most generating rounds in all.
-        max_total_tokens: most tokens in all, input and output together.
-        max_total_seconds: most time in all.
-        parallel_categories: whether categories are worked on at the same time.
-        combinatorial_floor: whether to start from tests that follow from the subject's schema, without a
-            model. They count towards no number of tests above.
+        max_global_refinement_rounds: maximum number of refinement rounds.
+        min_total_tests: minimum number of tests in all; a run with fewer does not end early.
+        target_total_tests: number of tests in all that is enough.
+        max_total_rounds: maximum number of generation rounds in all.
+        max_total_tokens: maximum number of input and output tokens in all.
+        max_total_seconds: maximum working time in all.
+        parallel_categories: True to work on categories concurrently.
+        combinatorial_floor: True to start with tests that follow from the subject's schema, without a model.
+            They do not count for the numbers of tests above.
     """
 
     __test__ = False
@@ -144,17 +144,17 @@ class TestGenConfig:
 
 @dataclass(frozen=True, slots=True)
 class TestGenOrder:
-    """What a run is to do.
+    """The input of a run.
 
     Attributes:
-        description: what is to be tested.
+        description: the task to test.
         task_id: the caller's name of the task; may be empty.
-        environment: where it is to be done; None when that does not matter.
-        context: what kind of task it is.
-        categories: in order, at least one; those of the context, or the caller's own.
-        config: limits and aims.
+        environment: the environment of the task; None if it is irrelevant.
+        context: the kind of task.
+        categories: in order, at least one; those of the context, or custom ones.
+        config: limits and targets.
         model: as in `GenerateRequest.model`.
-        budget: caps beside those of the config.
+        budget: caps in addition to those of the config.
     """
 
     __test__ = False
@@ -171,16 +171,16 @@ class TestGenOrder:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A test as its author wrote it.
+    """A test as written by its author.
 
     Attributes:
-        name: what its author calls it; need not be unique.
-        input: what is given, for a person.
-        expected_output: what should come out; None when only the run itself matters.
-        reasoning: why it is worth having.
-        confidence: how sure its author is, 0 to 1.
-        body: how it is run, in the form of its subject (`Subject.body_schema`); None for text only.
-        category: where it belongs, when its author was to say.
+        name: a name; need not be unique.
+        input: the input, for display.
+        expected_output: the expected output; None if only the execution matters.
+        reasoning: the purpose of the test.
+        confidence: the confidence of its author, 0 to 1.
+        body: the executable form of its subject (`Subject.body_schema`); None for text only.
+        category: its category, if the author had to choose.
     """
 
     name: str
@@ -199,14 +199,14 @@ class TestCase:
     Attributes:
         test_id: unique in its run.
         category: its category.
-        input: what is given, for a person.
-        expected_output: what should come out; None when only the run itself matters.
-        reasoning: why it is worth having.
-        confidence: how sure its author is, 0 to 1.
-        body: how it is run, in the form of its subject; None for text only.
-        round: the round of its category that made it, or of the refinement, from 1; 0 for combinatorial ones.
-        is_global: whether the refinement over all categories made it.
-        is_combinatorial: whether it follows from the subject's schema, without a model.
+        input: the input, for display.
+        expected_output: the expected output; None if only the execution matters.
+        reasoning: the purpose of the test.
+        confidence: the confidence of its author, 0 to 1.
+        body: the executable form of its subject; None for text only.
+        round: the round of its category, or of the refinement, from 1; 0 for combinatorial tests.
+        is_global: True if it was written by the refinement over all categories.
+        is_combinatorial: True if it follows from the subject's schema, without a model.
     """
 
     __test__ = False
@@ -224,30 +224,30 @@ class TestCase:
 
 
 class TestStatus(Enum):
-    """What became of a test."""
+    """The result of a test."""
 
     __test__ = False
 
     PASSED = "passed"
-    """Every time."""
+    """In every run."""
     FAILED = "failed"
-    """Every time."""
+    """In every run."""
     UNSTABLE = "unstable"
-    """It passed and failed."""
+    """In some runs only."""
     NOT_EXECUTABLE = "not_executable"
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What running a test on its subject showed, whatever other tests there are.
+    """The result of running a test on its subject, independent of other tests.
 
     Attributes:
-        status: what became of it.
-        runs: how often it was run.
-        observed: what came out, for a person, at most 4 KiB; empty when nothing did.
-        findings: what is wrong with it; `path` points into the body.
-        covered: ids of the targets that it covers; none unless it passed.
-        kills: ids of the mutants that it kills; none unless it passed.
+        status: the result.
+        runs: the number of runs.
+        observed: the observed output, for display, at most 4 KiB; may be empty.
+        findings: defects of the test; `path` points into the body.
+        covered: ids of the targets that it covers; empty unless it passed.
+        kills: ids of the mutants that it kills; empty unless it passed.
     """
 
     status: TestStatus
@@ -260,15 +260,15 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a test is worth beside those before it.
+    """The value of a test in addition to those before it.
 
     Attributes:
-        examined: what running it showed.
-        counts: whether it is executable, stable, sound, and adds coverage or kills a mutant.
-        findings: what is wrong with it, also in view of others: `STUB`, `TAUTOLOGY`, `CONTRADICTION`,
-            `EXPECTATION_NOT_MET` and the like.
-        new_kills: ids of mutants that it kills and no test before it does, in order.
-        new_coverage: ids of targets that it covers and no test before it does, in order.
+        examined: the result of running it.
+        counts: True if it is executable, stable and sound, and adds coverage or kills a mutant.
+        findings: its defects, including those in relation to other tests: `STUB`, `TAUTOLOGY`,
+            `CONTRADICTION`, `EXPECTATION_NOT_MET` and others.
+        new_kills: ids of mutants that it kills and no earlier test does, in order.
+        new_coverage: ids of targets that it covers and no earlier test does, in order.
     """
 
     examined: Examined
@@ -279,24 +279,24 @@ class Verdict:
 
 
 class DuplicateLevel(Enum):
-    """How two tests were found to be the same."""
+    """The criterion for duplicate tests."""
 
     CANONICAL = "canonical"
-    """Their inputs are the same in canonical form."""
+    """Their inputs are equal in canonical form."""
     NEAR = "near"
-    """Their inputs hardly differ."""
+    """Their inputs are nearly equal."""
     KILLS = "kills"
     """They kill the same mutants and cover the same targets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How good the tests of a run are, measured by running them.
+    """The measured quality of the tests of a run.
 
     Attributes:
-        coverage: what they cover, by kind of target.
-        mutation: how many mutants they kill.
-        counting_tests: tests that count.
+        coverage: the coverage by kind of target.
+        mutation: the mutation score.
+        counting_tests: the number of tests that count.
     """
 
     coverage: tuple[Coverage, ...] = field(default=())

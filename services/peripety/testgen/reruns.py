@@ -1,4 +1,4 @@
-"""Tests that were made before are run again, and measured; no model is asked."""
+"""Rerun and measurement of existing tests, without a model call."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = ["Reruns"]
 
 
 class Reruns:
-    """Runs tests again.
+    """Reruns of tests.
 
-    A later test may change what an earlier one is worth, which is told again then.
+    A later test may change the verdict of an earlier one, which is then reported again.
 
     Args:
-        store: keeps the runs whose tests are run.
-        sources: find what tests are run on.
-        worker: runs them.
+        store: the store of runs.
+        sources: resolves subjects.
+        worker: the worker pool.
     """
 
     def __init__(self, store: RunStore, sources: Sources, worker: Worker) -> None:
@@ -47,16 +47,16 @@ class Reruns:
     async def of_tests(
         self, tests: Sequence[TestCase], source: SubjectSource, *, repetitions: int, mutation: bool
     ) -> AsyncIterator[TestRan | Measured]:
-        """Run tests in their order, and measure them together; that is told last.
+        """Run tests in order, and measure them together; the measurement is the last event.
 
         Args:
             tests: the tests.
-            source: what they are run on.
-            repetitions: how often each is run.
-            mutation: whether they are run on the mutants of that as well.
+            source: their subject.
+            repetitions: the number of runs of each test.
+            mutation: True to run them on mutants as well.
 
         Raises:
-            PeripetyError: tests cannot be run on that; see `Sources`.
+            PeripetyError: the subject cannot run tests; see `Sources`.
         """
         kept = await self._sources.kept(source)
         async for event in self._ran(tests, kept, repetitions=repetitions, mutation=mutation):
@@ -65,28 +65,27 @@ class Reruns:
     async def of_run(
         self, run_id: str, *, repetitions: int, mutation: bool
     ) -> AsyncIterator[TestRan | Pending[Measured]]:
-        """Run the tests of a run on its subject; the last event keeps what they showed with the run.
+        """Run the tests of a run on its subject; the last event stores the results with the run.
 
         Args:
             run_id: the run.
-            repetitions: how often each is run.
-            mutation: whether they are run on the mutants of the subject as well; else the run keeps the score
-                that it has.
+            repetitions: the number of runs of each test.
+            mutation: True to run them on the mutants as well; otherwise the existing mutation score remains.
 
         Raises:
-            NotFoundError: there is no such run.
-            FailedPreconditionError: the run has not ended, or no subject.
-            PeripetyError: tests cannot be run on its subject any more; see `Sources`.
+            NotFoundError: the run does not exist.
+            FailedPreconditionError: the run has not ended, or has no subject.
+            PeripetyError: its subject can no longer run tests; see `Sources`.
         """
         run = await self._store.get(run_id)
         if run.state == RUNNING:
             raise FailedPreconditionError(
-                "The run goes on, and runs its tests itself: wait for its end, or cancel it",
+                "run is still active and runs its own tests; wait for its end, or cancel it",
                 code="RUN_GOES_ON",
             )
         if run.subject is None:
             raise FailedPreconditionError(
-                "The run has nothing that its tests could be run on: send its tests, with a subject",
+                "run has no subject to run its tests on; send its tests with a subject",
                 code="NO_SUBJECT",
             )
         verdicts: dict[str, Verdict] = {}
@@ -122,7 +121,7 @@ class Reruns:
 
 
 def _with_kills(verdict: Verdict, before: Verdict | None) -> Verdict:
-    """What a test is worth where it was not run on mutants: while it passes, it kills what it did before."""
+    """Return a verdict without mutants, with the earlier kills of the test if it still passes."""
     if before is None or verdict.examined.status is not TestStatus.PASSED:
         return verdict
     return replace(

@@ -1,4 +1,4 @@
-"""Runs as their callers use them: started, followed, taken up, stopped."""
+"""Test generation runs: start, follow, resume, cancel and delete."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Runs(DurableRuns[Run, RunEvent]):
     """The runs of a database.
 
     Args:
-        store: keeps them.
-        gateway: answers their questions.
-        sources: find what tests are run on.
-        worker: runs them.
-        now: the time in microseconds since 1970.
+        store: the store of runs.
+        gateway: the model gateway.
+        sources: resolves subjects.
+        worker: the worker pool that runs tests.
+        now: returns the time in microseconds since 1970.
     """
 
     def __init__(
@@ -66,16 +66,16 @@ class Runs(DurableRuns[Run, RunEvent]):
     async def start(
         self, order: TestGenOrder, source: SubjectSource | None, request: Request
     ) -> Started[Run]:
-        """Start a run; again by the same request, return the same one.
+        """Start a run; a repeated request returns the same run (idempotency).
 
         Args:
-            order: what it is to do.
-            source: what its tests are run on; None for nothing.
+            order: the input of the run.
+            source: the subject of its tests; None for text only.
             request: the request.
 
         Raises:
-            AlreadyExistsError: the request id was used for a different request, as in all that follow.
-            PeripetyError: tests cannot be run on that; see `Sources`.
+            AlreadyExistsError: the request id was used for a different request; also for all methods below.
+            PeripetyError: the subject cannot run tests; see `Sources`.
         """
         done = await self._store.started_by(request)
         if done is not None:
@@ -83,42 +83,40 @@ class Runs(DurableRuns[Run, RunEvent]):
         kept = None
         if source is not None:
             kept = await self._sources.kept(source)
-            await self._sources.subject(kept)  # so that who starts the run is told what is wrong with it
+            await self._sources.subject(kept)  # reports errors of the subject at the start
         now = self._now()
         run_id = str(uuid.uuid5(_RUNS, request.request_id))
         return await self._add(Run(run_id, order, kept, now, now), request)
 
     async def list(self, task_id: str, asked_size: int, token: str) -> Page[RunSummary]:
-        """A page of runs, newest first; only those of a task when one is named."""
+        """Return a page of runs, newest first, optionally of one task only."""
         size = page_size(asked_size)
         found = await self._store.newest(task_id, position_in(token, named=True), size + 1)
         return page_of(found, size, lambda one: Position(one.created, one.run_id))
 
     async def cancel(self, run_id: str, request: Request) -> Run:
-        """Stop a run, and keep its tests; again by the same request, nothing changes.
+        """Stop a run and retain its tests; a repeated request has no effect.
 
         Raises:
-            NotFoundError: there is no such run, as in all that follow.
+            NotFoundError: the run does not exist; also for all methods below.
             FailedPreconditionError: the run has ended.
         """
 
         def decide(run: Run) -> Change[RunEvent]:
             if run.state != RUNNING:
-                raise FailedPreconditionError(
-                    "The run has ended, so there is nothing to stop", code="RUN_ENDED"
-                )
+                raise FailedPreconditionError("run has already ended", code="RUN_ENDED")
             stats = stats_of(run.so_far, run.account, StoppedBy.CANCELLED)
             return _changed(run.so_far, [Completed(stats)], run.account)
 
         if await self._store.started_by(request) is None:
-            # First, so that a test that is just being written down is kept, too.
+            # The worker stops first, so that a test that is just being recorded is included.
             await self._workers.stop(run_id)
         await self._store.change(run_id, request, decide)
         await self._workers.stop(run_id)
         return await self._store.get(run_id)
 
     async def delete(self, run_id: str, request: Request) -> None:
-        """Delete a run with its tests; again by the same request, nothing happens."""
+        """Delete a run with its tests; a repeated request has no effect."""
         await self._store.delete(run_id, request)
         await self._workers.stop(run_id)
 
@@ -143,11 +141,11 @@ class Runs(DurableRuns[Run, RunEvent]):
 
 
 class _Journal:
-    """Writes a run down as its log has it.
+    """Event sink that appends to the event log of a run.
 
     Args:
-        run: the run, as it stands.
-        recorder: records what happens.
+        run: the run in its current state.
+        recorder: the recorder of its event log.
     """
 
     def __init__(self, run: Run, recorder: Recorder[RunEvent]) -> None:
@@ -155,12 +153,12 @@ class _Journal:
         self._recorder = recorder
 
     async def record(self, events: Sequence[RunEvent], account: Account) -> None:
-        """Record events with the account that goes with them; see `Journal`."""
+        """Record events with the budget account; see `Journal`."""
         await self._recorder.commit(_changed(self._state, events, account))
 
 
 def _changed(state: RunState, events: Sequence[RunEvent], account: Account) -> Change[RunEvent]:
-    """What becomes of a run by events, which its state takes in."""
+    """Return the change of a run by events, and apply the events to its state."""
     for event in events:
         state.apply(event)
     return Change(events, None if state.ended is None else ENDED, kept_of(state, account))

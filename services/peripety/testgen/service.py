@@ -1,4 +1,4 @@
-"""TestGenService: a handler for each of its calls."""
+"""TestGenService: one handler per RPC."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _FORMATS = {pb.TestFormat.Value(f"TEST_FORMAT_{one.name}"): one for one in TestF
 
 
 class TestGenServicer(TestGenServiceServicer):
-    """Serves runs of tests over gRPC.
+    """gRPC servicer of test generation runs.
 
     Args:
         runs: the runs.
-        reruns: run tests that were made before.
-        requests: keeps what requests were answered with.
+        reruns: the reruns of existing tests.
+        requests: the idempotency log of requests.
     """
 
     __test__ = False
@@ -55,7 +55,7 @@ class TestGenServicer(TestGenServiceServicer):
     async def GenerateTests(  # noqa: N802 - the contract's name
         self, request: pb.GenerateTestsRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateTestsResponse]:
-        """Start a run and stream it."""
+        """Start a run and stream its events."""
         source = subject_from_proto(request.subject) if request.HasField("subject") else None
         started = await self._runs.start(order_from_proto(request), source, named(request))
         async with following(self._runs.follow(started.run_id)) as events:
@@ -65,7 +65,7 @@ class TestGenServicer(TestGenServiceServicer):
     async def ResumeTests(  # noqa: N802 - the contract's name
         self, request: pb.ResumeTestsRequest, _context: Any
     ) -> AsyncIterator[pb.ResumeTestsResponse]:
-        """Stream the events of a run that come after a given one."""
+        """Stream the events of a run after a given sequence number."""
         require(request.run_id, ".run_id", "is required")
         async with following(self._runs.resume(request.run_id, request.after_sequence)) as events:
             async for recorded in events:
@@ -95,7 +95,7 @@ class TestGenServicer(TestGenServiceServicer):
     async def CancelTestRun(  # noqa: N802 - the contract's name
         self, request: pb.CancelTestRunRequest, _context: Any
     ) -> pb.CancelTestRunResponse:
-        """Stop a run, and keep its tests."""
+        """Stop a run and retain its tests."""
         require(request.run_id, ".run_id", "is required")
         run = await self._runs.cancel(request.run_id, named(request))
         return pb.CancelTestRunResponse(run=run_to_proto(run))
@@ -113,9 +113,9 @@ class TestGenServicer(TestGenServiceServicer):
     ) -> AsyncIterator[pb.ExportTestsResponse]:
         """Stream the tests of a run as a file."""
         require(request.run_id, ".run_id", "is required")
-        require(request.format in _FORMATS, ".format", "is required: pytest, JSON or JUnit")
+        require(request.format in _FORMATS, ".format", "is required; use pytest, JSON or JUnit")
         run = await self._runs.get(request.run_id)
-        # In a thread: what a large document takes would hold up every other call.
+        # Rendering a large document would block the event loop.
         parts = await asyncio.to_thread(_file, run, request)
         for sequence, chunk in enumerate(parts, start=1):
             yield pb.ExportTestsResponse(sequence=sequence, chunk=chunk)
@@ -126,13 +126,13 @@ class TestGenServicer(TestGenServiceServicer):
         how: dict[str, Any] = {"repetitions": repetitions, "mutation": request.mutation}
         tests = cases_from_proto(request.tests)
         if request.run_id:
-            require(not tests, ".tests", "are those of the run: leave them out, or run_id")
+            require(not tests, ".tests", "conflict with run_id; leave one of them out")
             require(
-                not request.HasField("subject"), ".subject", "is that of the run: leave it out, or run_id"
+                not request.HasField("subject"), ".subject", "conflicts with run_id; leave one of them out"
             )
             of_run = self._reruns.of_run(request.run_id, **how)
             return self._record.answers(request, of_run, _told, pb.RunTestsResponse)
-        require(tests, ".tests", "is empty: send tests, or the run_id of a run that has some")
+        require(tests, ".tests", "is empty; send tests, or the run_id of a run with tests")
         require(request.HasField("subject"), ".subject", "is required without a run")
         of_tests = self._reruns.of_tests(tests, subject_from_proto(request.subject), **how)
         return self._record.answers(request, of_tests, rerun_response, pb.RunTestsResponse)

@@ -1,4 +1,4 @@
-"""What a caller wants tests to be run on: named in a request, kept with a run, ready to be run on."""
+"""Subjects of tests: as named in a request, as stored with a run, and as compiled for running."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOST = 16
 
 @dataclass(frozen=True, slots=True)
 class ScenarioDocument:
-    """A specification."""
+    """A scenario specification."""
 
     document: bytes
 
@@ -53,7 +53,7 @@ class StoredScenario:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDocument:
-    """The document of a policy."""
+    """A policy document."""
 
     document: bytes
 
@@ -71,10 +71,10 @@ class Command:
 
     Attributes:
         argv: the program and its first arguments.
-        working_directory: on this machine; empty for an empty temporary one.
-        environment: environment variables, which are told to nobody.
-        timeout_seconds: most time of a run.
-        memory_bytes: most memory of a run.
+        working_directory: a directory of the server; empty for a temporary one.
+        environment: environment variables, which are secret.
+        timeout_seconds: time limit of a run.
+        memory_bytes: memory limit of a run.
     """
 
     argv: tuple[str, ...]
@@ -85,20 +85,20 @@ class Command:
 
 
 KeptSubject: TypeAlias = ScenarioDocument | PolicyDocument | Command
-"""What is kept with a run: it depends on nothing that may change or be deleted meanwhile, but for files."""
+"""A subject as stored with a run; except for files, it does not depend on anything that may change."""
 
 SubjectSource: TypeAlias = KeptSubject | StoredScenario | StoredPolicy
-"""What a request names."""
+"""A subject as named in a request."""
 
 
 class Sources:
-    """Finds what tests are run on; documents that were used last are kept ready.
+    """Resolver of subjects, with an LRU cache of compiled documents.
 
     Args:
-        scenarios: gives those that have stored scenarios.
-        policies: gives those that have stored policies.
-        worker: compiles.
-        commands: whether commands may be run here.
+        scenarios: returns the source of stored scenarios.
+        policies: returns the source of stored policies.
+        worker: the worker pool that compiles documents.
+        commands: True if commands are allowed.
     """
 
     def __init__(
@@ -116,11 +116,11 @@ class Sources:
         self._ready: Kept[Subject] = Kept(_MOST)
 
     async def kept(self, source: SubjectSource) -> KeptSubject:
-        """What is kept of a source.
+        """Return the stored form of a subject.
 
         Raises:
-            NotFoundError: there is no such scenario or policy.
-            FailedPreconditionError: nobody said where stored scenarios or policies are.
+            NotFoundError: the scenario or policy does not exist.
+            FailedPreconditionError: the address of the scenario or policy service is not configured.
         """
         match source:
             case StoredScenario(scenario_id):
@@ -131,15 +131,15 @@ class Sources:
                 return source
 
     async def subject(self, kept: KeptSubject) -> Subject:
-        """What tests are run on.
+        """Return the subject, ready to run tests.
 
         Raises:
-            SpecError: the document has errors; `findings` says which.
-            InvalidArgumentError: the directory of a command cannot be used, or its program not be read.
-            FailedPreconditionError: commands cannot be run here.
+            SpecError: the document is invalid; see its `findings`.
+            InvalidArgumentError: the directory of a command is not usable, or its program is not readable.
+            FailedPreconditionError: commands are not allowed.
         """
         if isinstance(kept, Command):
-            # Never kept ready: its files change.
+            # Commands are not cached, because their files change.
             self._check_commands()
             return await self._worker.run(_command, kept)
         name = f"{type(kept).__name__} {sha256(kept.document).hexdigest()}"
@@ -148,8 +148,8 @@ class Sources:
     def _check_commands(self) -> None:
         if not self._commands:
             raise FailedPreconditionError(
-                ".subject.command: this server runs no commands that its callers name; whoever runs it can"
-                " allow that with PERIPETY_TESTGEN_COMMANDS=true",
+                ".subject.command: commands are disabled on this server; the operator can enable them"
+                " with PERIPETY_TESTGEN_COMMANDS=true",
                 code="COMMANDS_NOT_ALLOWED",
             )
 

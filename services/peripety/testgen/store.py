@@ -1,4 +1,4 @@
-"""Where runs are kept."""
+"""Database store of runs and their event logs."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ _runs, _events = _tables.runs, _tables.events
 
 
 def kept_of(state: RunState, account: Account) -> dict[str, Any]:
-    """What is kept of a run beside its events, by column.
+    """Return the columns of a run that are derived from its events.
 
     Args:
-        state: how far it is.
-        account: what it has used.
+        state: the state of the run.
+        account: its budget account.
     """
     stopped_by = None if state.ended is None else state.ended.stopped_by
     return {
@@ -72,20 +72,20 @@ class RunStore(durable.RunStore[Run, RunEvent]):
     """The tables of runs, of their events, and of the requests that changed them.
 
     Args:
-        database: the database of the process.
-        now: as in the store of all kinds of runs.
+        database: the database.
+        now: as in the generic run store.
     """
 
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         super().__init__(database, _tables, now)
 
     async def newest(self, task_id: str, before: tuple[Any, ...] | None, limit: int) -> list[RunSummary]:
-        """Runs, newest first.
+        """Return runs, newest first.
 
         Args:
-            task_id: only those of this task; empty for all.
-            before: when the last one of the page before was created, and its id.
-            limit: the most to return.
+            task_id: only runs of this task; empty for all.
+            before: creation time and id of the last run of the previous page.
+            limit: maximum number of runs.
         """
         columns = _runs.c
         told = (columns.run_id, columns.task_id, columns.phase, columns.total_tests, columns.stopped_by)
@@ -105,19 +105,19 @@ class RunStore(durable.RunStore[Run, RunEvent]):
         ]
 
     async def keep_rerun(self, run_id: str, rerun: Rerun, connection: AsyncConnection) -> None:
-        """Keep what the tests of a run showed when they were run again.
+        """Store the results of a rerun with a run.
 
         Args:
             run_id: the run.
-            rerun: takes the place of the one before.
-            connection: the transaction in which this is done.
+            rerun: the results; they replace earlier ones.
+            connection: the transaction.
 
         Raises:
-            NotFoundError: the run was deleted meanwhile.
+            NotFoundError: the run was deleted in the meantime.
         """
         changed = update(_runs).where(_runs.c.run_id == run_id).values(rerun=write_rerun(rerun))
         if not (await connection.execute(changed)).rowcount:
-            raise NotFoundError(f".run_id: there is no run '{run_id[:64]}' any more", code="UNKNOWN_RUN")
+            raise NotFoundError(f".run_id: run '{run_id[:64]}' does not exist any more", code="UNKNOWN_RUN")
 
     def _row(self, run: Run) -> dict[str, Any]:
         return {

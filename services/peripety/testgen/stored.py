@@ -1,4 +1,4 @@
-"""A run as it is kept: what it is to do, all that happened in it, and what it used."""
+"""Stored form of a run: its order, event log and budget account, with derived values."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["ENDED", "Rerun", "Run", "RunSummary"]
 
 ENDED = "ended"
-"""The state of a run in which nothing more will happen."""
+"""The state of a completed run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What the tests of a run showed when they were run again after its end.
+    """The results of rerunning the tests of a run after its end.
 
     Attributes:
         verdicts: by the ids of the tests.
-        quality: how good they are together.
+        quality: their quality together.
     """
 
     verdicts: Mapping[str, Verdict]
@@ -45,15 +45,15 @@ class Run:
 
     Attributes:
         run_id: its id.
-        order: what it is to do.
-        subject: what its tests are run on; None for nothing.
-        created: when it was created, in microseconds since 1970.
-        updated: when its last event was recorded, likewise.
-        account: what it has used, and what is reserved.
-        events: all that happened in it.
+        order: its input.
+        subject: the subject of its tests; None for text only.
+        created: time of creation, in microseconds since 1970.
+        updated: time of its last event, in microseconds since 1970.
+        account: its budget account: usage and reservations.
+        events: its event log.
         state: `RUNNING` or `ENDED`.
-        last_sequence: sequence of its last recorded event.
-        rerun: the last time that its tests were run again; None when they were not.
+        last_sequence: sequence number of its last event.
+        rerun: the latest rerun; None without one.
     """
 
     run_id: str
@@ -69,44 +69,44 @@ class Run:
 
     @cached_property
     def so_far(self) -> RunState:
-        """How far it is."""
+        """The state of the run, folded from its events."""
         return RunState.fold(self.events, self.order)
 
     @property
     def stats(self) -> Stats:
-        """The sums so far, or those at its end, with what is known of its tests now."""
+        """The final or current statistics, with the latest quality of its tests."""
         stats = self.so_far.ended or stats_of(self.so_far, self.account)
         return replace(stats, quality=self.quality)
 
     @property
     def verdicts(self) -> Mapping[str, Verdict]:
-        """What became of tests when they were run last, by their ids."""
+        """The latest verdicts by test id."""
         return {**self.so_far.verdicts, **(self.rerun.verdicts if self.rerun else {})}
 
     @property
     def quality(self) -> Quality | None:
-        """How good its tests were when they were run last; None when they were not."""
+        """The latest measured quality; None without one."""
         return self.rerun.quality if self.rerun else self.so_far.quality
 
     @property
     def error(self) -> PeripetyError | None:
-        """Why it failed; None when it did not."""
+        """The error of a failed run; None for any other."""
         last = self.events[-1] if self.events else None
         return last.error if isinstance(last, Failed) else None
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run without its weight.
+    """A summary of a run.
 
     Attributes:
         run_id: its id.
         task_id: the caller's name of the task.
-        phase: what it is busy with; None when it has not begun.
-        total_tests: tests kept.
-        stopped_by: why it ended; None while it goes on.
-        created: when it was created, in microseconds since 1970.
-        updated: when its last event was recorded, likewise.
+        phase: its phase; None before its begin.
+        total_tests: the number of tests.
+        stopped_by: the reason for its end; None while it is running.
+        created: time of creation, in microseconds since 1970.
+        updated: time of its last event, in microseconds since 1970.
     """
 
     run_id: str

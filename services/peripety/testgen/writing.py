@@ -1,4 +1,4 @@
-"""What the tables of runs hold, as JSON."""
+"""JSON codec of stored runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-# The models name these for type checkers alone.
+# The models import these names for type checkers only.
 _NAMES = {
     **vars(events),
     **vars(model),
@@ -73,7 +73,7 @@ _RERUN = _adapter(Rerun)
 
 
 def write_event(event: RunEvent) -> tuple[str, str]:
-    """The kind of an event, and what it says."""
+    """Encode an event as its kind and its JSON text."""
     if isinstance(event, Failed):
         return _FAILED, dumps({"error": write_error(event.error), "stats": _plain(_STATS, event.stats)})
     kind = _NAMES_OF_EVENTS[type(event)]
@@ -81,7 +81,7 @@ def write_event(event: RunEvent) -> tuple[str, str]:
 
 
 def read_event(kind: str, text: str) -> RunEvent:
-    """Read what `write_event` has written."""
+    """Decode an event."""
     written = json.loads(text)
     if kind != _FAILED:
         read: RunEvent = _EVENTS[kind].validate_python(written)
@@ -91,27 +91,27 @@ def read_event(kind: str, text: str) -> RunEvent:
 
 
 def write_order(order: TestGenOrder) -> str:
-    """Write down what a run is to do."""
+    """Encode an order."""
     return dumps(_plain(_ORDER, order))
 
 
 def read_order(text: str) -> TestGenOrder:
-    """Read what `write_order` has written."""
+    """Decode an order."""
     return _ORDER.validate_python(json.loads(text))
 
 
 def write_account(account: Account) -> str:
-    """Write down what a run has used."""
+    """Encode a budget account."""
     return dumps(_plain(_ACCOUNT, account))
 
 
 def read_account(text: str) -> Account:
-    """Read what `write_account` has written."""
+    """Decode a budget account."""
     return _ACCOUNT.validate_python(json.loads(text))
 
 
 def write_subject(subject: KeptSubject | None) -> str | None:
-    """Write down what tests are run on."""
+    """Encode a subject."""
     if subject is None:
         return None
     kind = _NAMES_OF_SUBJECTS[type(subject)]
@@ -119,7 +119,7 @@ def write_subject(subject: KeptSubject | None) -> str | None:
 
 
 def read_subject(text: str | None) -> KeptSubject | None:
-    """Read what `write_subject` has written."""
+    """Decode a subject."""
     if text is None:
         return None
     kind, written = json.loads(text)
@@ -128,12 +128,12 @@ def read_subject(text: str | None) -> KeptSubject | None:
 
 
 def write_rerun(rerun: Rerun) -> str:
-    """Write down what tests showed when they were run again."""
+    """Encode the results of a rerun."""
     return dumps(_plain(_RERUN, rerun))
 
 
 def read_rerun(text: str | None) -> Rerun | None:
-    """Read what `write_rerun` has written."""
+    """Decode the results of a rerun."""
     return None if text is None else _RERUN.validate_python(json.loads(text))
 
 

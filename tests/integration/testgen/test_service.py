@@ -251,7 +251,7 @@ async def test_a_cancelled_run_keeps_its_tests_and_says_why_it_ended(tmp_path: P
         run = await client.cancel(run_id, request_id)
         assert await client.cancel(run_id, request_id) == run
         events = await client.resume(run_id)
-        with pytest.raises(FailedPreconditionError, match="has ended"):
+        with pytest.raises(FailedPreconditionError, match="already ended"):
             await client.cancel(run_id)
         (listed,) = (await client.page()).runs
     assert len(run.tests) == 1

@@ -1,1 +1,1 @@
-"""What rules mean, without running them: over the regions of arguments that no rule tells apart."""
+"""Static analysis of policies: proofs and witnesses over all possible requests, without sampling."""

@@ -1,8 +1,8 @@
-"""Where comparisons of arithmetic over one argument turn: the numbers at which they change.
+"""Breakpoints of arithmetic comparisons: the numbers at which a comparison over one argument changes.
 
-Sums, differences, products and quotients with literals never change direction, and rounding keeps it that
-way: such an expression only grows or only falls with its argument, as far as it has a value. A comparison of
-it with a literal therefore changes at few numbers, and which these are is found by asking the engine.
+Sums, differences, products and quotients with literals are monotonic in the argument, and rounding preserves
+that. A comparison of such an expression with a literal therefore changes its result at few numbers. They are
+found by bisection over all floating-point numbers, with the engine as the oracle.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["turns"]
 
-# Within these, no step on the way to a value for 0 is too large for a number: 1e9 to the power of 32 is none.
-# So what has a value for any number has one for 0.
+# Within these limits no intermediate result for the argument 0 overflows: 1e9 to the power of 32 is finite.
+# An expression that has a value for any number then also has one for 0.
 _LARGEST_LITERAL = 1e9
 _SMALLEST_DIVISOR = 1 / _LARGEST_LITERAL
 _MOST_LEAVES = 32
@@ -36,7 +36,7 @@ _READING = frozenset({"var", "missing", "missing_some"})
 
 
 def turns(logic: Any, path: Path) -> tuple[float, ...] | None:
-    """The numbers around which a comparison may change; None where that cannot be told.
+    """Return the numbers around which a comparison may change, or None if they cannot be determined.
 
     Args:
         logic: a comparison of two sides, by order or loose equality, that reads one argument alone.
@@ -47,7 +47,7 @@ def turns(logic: Any, path: Path) -> tuple[float, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """A comparison, which is the same as another one of the same text."""
+    """A comparison, equal to any other one with the same canonical text."""
 
     text: bytes
     logic: Any = field(compare=False)
@@ -55,7 +55,7 @@ class _Comparison:
 
 @lru_cache(_MOST_REMEMBERED)
 def _remembered(comparison: _Comparison, path: Path) -> tuple[float, ...] | None:
-    # For each tool and each variant of a rule the same few are asked about; each takes milliseconds.
+    # Every tool and every variant of a rule needs the same few comparisons, and each takes milliseconds.
     logic = comparison.logic
     ((_, sides),) = logic.items()
     if len(sides) != 2 or _leaves(logic) > _MOST_LEAVES:  # noqa: PLR2004 - a pair
@@ -67,7 +67,7 @@ def _remembered(comparison: _Comparison, path: Path) -> tuple[float, ...] | None
 
 
 def _compares_texts(sides: Sequence[Any]) -> bool:
-    """Whether two texts may be compared, as texts are: by their characters."""
+    """Return True if two strings may be compared with each other, which is by characters."""
     literals = [side for side in sides if not _reads(side)]
     if not any(isinstance(side, dict) and "var" in side for side in sides) or not literals:
         return False
@@ -78,16 +78,16 @@ def _compares_texts(sides: Sequence[Any]) -> bool:
 
 
 def _leaves(logic: Any) -> int:
-    """How many literals and variables there are."""
+    """Return the number of literals and variables."""
     if isinstance(logic, list):
         return sum(map(_leaves, logic))
     return sum(map(_leaves, logic.values())) if isinstance(logic, dict) else 1
 
 
 def _direction(logic: Any) -> int | None:
-    """1 for what grows with the argument, -1 for what falls, 0 for what is always the same.
+    """Return 1 for an increasing expression, -1 for a decreasing one, 0 for a constant.
 
-    None where it may do now this, now that.
+    None means that the expression is not known to be monotonic.
     """
     if not _reads(logic):
         value = _value(logic)
@@ -141,14 +141,14 @@ _ARITHMETIC: Mapping[str, Callable[[Sequence[Any], Sequence[int]], int | None]] 
 
 
 def _reads(logic: Any) -> bool:
-    """Whether an expression depends on the argument, be it on whether it is there."""
+    """Return True if an expression depends on the argument, or on its presence."""
     if isinstance(logic, list):
         return any(map(_reads, logic))
     return isinstance(logic, dict) and (not _READING.isdisjoint(logic) or any(map(_reads, logic.values())))
 
 
 def _value(logic: Any) -> float | None:
-    """The number that arithmetic takes a literal for; None where there is none."""
+    """Return the number that arithmetic coerces a literal to, or None if it has no numeric value."""
     try:
         value = sim.rule({"+": [logic, 0]}).evaluate({})
     except PeripetyError:
@@ -160,7 +160,7 @@ def _turns(sides: Sequence[Any], path: Path) -> Iterator[float]:
     for operator in _COMPARED:
         compared = _asked(sim.rule({operator: sides}), path)
         if compared(0.0) is None:
-            return  # nor has it a value for any other number
+            return  # then it has no value for any other number either
         low, high = (_last_with_value(compared, end) for end in (-_GREATEST, _GREATEST))
         for end in (low, high):
             yield from (end, nextafter(end, copysign(inf, end))) if abs(end) < _GREATEST else ()
@@ -186,7 +186,7 @@ def _asked(rule: sim.Rule, path: Path) -> Callable[[float], bool | None]:
 
 
 def _turn(asked: Callable[[float], Any], low: float, high: float) -> tuple[float, float]:
-    """Two neighbouring numbers between which the answer changes, as it does between two others."""
+    """Return two adjacent numbers between which the answer changes, given that it differs at the two ends."""
     first = asked(low)
     one, other = _ordinal(low), _ordinal(high)
     while abs(other - one) > 1:
@@ -199,7 +199,7 @@ def _turn(asked: Callable[[float], Any], low: float, high: float) -> tuple[float
 
 
 def _ordinal(number: float) -> int:
-    """The position of a number among all there are."""
+    """Return the position of a number in the order of all floating-point numbers."""
     (bits,) = struct.unpack("<q", struct.pack("<d", number))
     return int(bits) if bits >= 0 else -(int(bits) & sys.maxsize)
 

@@ -1,4 +1,4 @@
-"""Variants of the rules of a policy: the same by proof, or a request that tells them apart."""
+"""Equivalence check of rule variants: a proof of equal decisions, or a request that differs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ _BLOCK = 512
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A variant of the rules of a policy: others in place of some that stand together.
+    """A variant of the rules of a policy that replaces one run of adjacent rules.
 
     Attributes:
-        first: the first rule that is replaced.
-        behind: the first rule that is not replaced again.
-        rules: what stands in their place. Rules that are as in the policy are the same objects; others have
-            passed the checks of a document.
+        first: index of the first rule that is replaced.
+        behind: index after the last rule that is replaced.
+        rules: the replacement. Rules that are unchanged from the policy are the same objects; others have
+            passed
+            the checks of a document.
     """
 
     first: int
@@ -43,13 +44,13 @@ class Window:
 
 @dataclass(slots=True)
 class _Variant:
-    """A variant, and what is known of it so far.
+    """A variant, and the state of its comparison.
 
     Attributes:
-        window: where it is not the original.
-        open: where it may differ: a ruling for some tool, and the set of requests.
-        why: why it cannot be decided for some tool.
-        verdict: once it is known.
+        window: the part that differs from the original.
+        open: the sets of requests for which it may differ, each with the rule diagram of a tool.
+        why: the reason why some tool cannot be decided.
+        verdict: the result, once it is known.
     """
 
     window: Window
@@ -59,27 +60,28 @@ class _Variant:
 
 
 def compare(policy: Policy, variants: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[Verdict]:
-    """Compare many variants of its rules with a policy.
+    """Compare many variants of the rules of a policy with the policy.
 
     Args:
         policy: the original.
-        variants: each all rules in their order, invariants first, and as in a `Window`.
+        variants: for each variant all rules in order, invariants first, and as in a `Window`.
 
     Yields:
-        As `compare_windows`.
+        The same as `compare_windows`.
     """
     yield from compare_windows(policy, [_window(policy.rules, rules) for rules in variants])
 
 
 def compare_windows(policy: Policy, windows: Sequence[Window]) -> Iterator[Verdict]:
-    """Compare many variants of its rules with a policy, each told by where it is not the policy.
+    """Compare many variants with a policy, each given by the part that differs.
 
     Args:
         policy: the original.
         windows: the variants.
 
     Yields:
-        What is known of each variant, in their order. Only requests that the tools accept count.
+        The verdict about each variant, in the order of the variants. Only requests that the tools accept
+        count.
     """
     if not windows:
         return
@@ -106,7 +108,7 @@ def compare_windows(policy: Policy, windows: Sequence[Window]) -> Iterator[Verdi
 
 
 def _window(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> Window:
-    """Where other rules are not the same, between what they have in common at both ends."""
+    """Return the part in which two rule lists differ, without their common prefix and suffix."""
     least = min(len(one), len(other))
     first = 0
     while first < least and one[first] is other[first]:
@@ -118,7 +120,7 @@ def _window(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]
 
 
 def _look(variant: _Variant, ruling: Ruling | None) -> None:
-    """Find where a variant differs from the original, for the tools of one kind."""
+    """Find the requests for which a variant differs from the original, for one tool class."""
     if ruling is None:
         variant.why = "a tool's arguments have too many regions"
         return
@@ -135,7 +137,7 @@ def _look(variant: _Variant, ruling: Ruling | None) -> None:
 
 
 def _replay(policy: Policy, block: Sequence[_Variant]) -> None:
-    """Decide what the first example decides."""
+    """Settle the variants for which the first example request is decisive."""
     examples: list[tuple[_Variant, ToolRequest]] = []
     for variant in block:
         if not variant.open and not variant.why:
@@ -150,7 +152,7 @@ def _replay(policy: Policy, block: Sequence[_Variant]) -> None:
 
 
 def _searched(policy: Policy, variant: _Variant) -> Verdict:
-    """Look for a request that tells a variant from the original, where the first example does not."""
+    """Search for a request that shows a difference, for a variant whose first example does not."""
     where = ((ruling.space, wanted) for ruling, wanted in variant.open)
     witness = first_where(policy, where, lambda replay: _differing(replay, variant))
     if witness is not None:
@@ -159,5 +161,5 @@ def _searched(policy: Policy, variant: _Variant) -> Verdict:
 
 
 def _differing(replay: Replay, variant: _Variant) -> int:
-    """Which requests are decided otherwise by a variant."""
+    """Return the requests that a variant decides differently."""
     return replay.changed(variant.window.first, variant.window.behind, variant.window.rules)

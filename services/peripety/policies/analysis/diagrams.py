@@ -1,7 +1,39 @@
-"""Decision diagrams over variables of many values: reduced, ordered, and each only once.
+"""Reduced ordered decision diagrams over variables with many values (multi-valued ROBDDs).
 
-A diagram is an integer. Those below `FIRST_NODE` are results by themselves: 0 and 1 are no and yes where a
-diagram is a set, anything else is for its makers to say. Equal functions have equal diagrams.
+Why decision diagrams. The analysis of a policy answers questions about *all* requests to a tool: can a rule
+match, do two rule lists decide alike, which request shows a difference. The requests of a tool are infinite,
+but its conditions divide the values of each argument into finitely many regions. One variable per argument,
+with one value per region, makes the question finite. Most rules read few arguments, so the diagrams are
+small. They reduce emptiness and equality to a comparison of two integers, and a path through a set is an
+example. The proof that two rule lists are equivalent is therefore one comparison.
+
+Representation. A diagram is an integer. Integers below `FIRST_NODE` are results: 0 and 1 mean no and yes if
+the diagram denotes a set. The creator of a diagram may use other results, such as the index of a rule. Every
+other integer is a node: a variable, and edges that are pairs of a value mask and a child. A mask has one bit
+per value, so an edge covers any subset of the values of a variable.
+
+Invariants.
+
+- Ordered: variables are created first, and every path tests them in the order of creation.
+- Reduced: a node has at least two children, all different, and its masks are disjoint and cover all values.
+- Hash-consed: equal nodes exist once. Equal functions therefore have equal integers.
+- Memoized: operations on nodes store their results, so none is computed twice for the same operands.
+- Bounded: a step budget is charged for each node that an operation computes. `TooLargeError` ends the
+  analysis of a tool; the result is then "undecided", never a wrong proof. The budget counts steps, not time,
+  so that a policy gets the same answer on every machine.
+
+Soundness. The space of requests may be larger than the real one, because arguments that a schema ties
+together and opaque expressions are independent variables. A proof over the larger space also holds for the
+real one. An example may lie outside of it, so each example is replayed on the engine before it is reported.
+
+Examples. Each value of a variable has a cost. `example` returns the cheapest assignment of a set, so that a
+witness prefers plain values to missing, invalid or unknown ones.
+
+Alternatives. An SMT solver over strings and numbers takes milliseconds per query, and mutation testing makes
+a thousand of them; it may also answer "unknown" where diagrams do not. A solver is used in tests only, as an
+independent oracle. Binary diagrams with one variable per region would need constraints that exactly one
+region holds. Variables are not reordered: roles come first, then the arguments in the order in which
+conditions mention them. The step budget limits the rest.
 """
 
 from __future__ import annotations
@@ -18,21 +50,21 @@ NO = 0
 YES = 1
 FIRST_NODE = 1 << 16
 
-_ANY = -1  # every value, as a mask
+_ANY = -1  # the mask of all values
 _AFTER_ALL = 1 << 30
 
 _Edges = tuple[tuple[int, int], ...]
 
 
 class TooLargeError(Exception):
-    """A question about diagrams costs more than it may."""
+    """The step budget of diagram operations is exhausted."""
 
 
 class Diagrams:
-    """A store of diagrams over variables that are made first, and asked in that order.
+    """A store of diagrams over variables, which are created first and tested in that order.
 
     Args:
-        steps: how many nodes may be looked at before it is too much.
+        steps: step budget, in visited nodes.
     """
 
     def __init__(self, steps: int) -> None:
@@ -48,17 +80,17 @@ class Diagrams:
         self._cheapest: dict[int, tuple[float, int, int]] = {}
 
     def variable(self, costs: Sequence[float]) -> int:
-        """A new variable; its number.
+        """Create a variable and return its number.
 
         Args:
-            costs: for each of its values how little it is wanted in an example, least first.
+            costs: for each of its values the cost of the value in an example, in ascending order.
         """
         self._costs.append(costs)
         self._full.append((1 << len(costs)) - 1)
         return len(self._costs) - 1
 
     def among(self, variable: int, values: int) -> int:
-        """Whether a variable has one of the values in a mask."""
+        """Return the set in which a variable has one of the values of a mask."""
         full = self._full[variable]
         values &= full
         if values in {0, full}:
@@ -66,26 +98,26 @@ class Diagrams:
         return self._node(variable, {YES: values, NO: full & ~values})
 
     def negation(self, diagram: int) -> int:
-        """Whether it is not so."""
+        """Return the complement of a set."""
         return self.choose(diagram, NO, YES)
 
     def both(self, one: int, other: int) -> int:
-        """Whether both are so."""
+        """Return the intersection of two sets."""
         return self.choose(one, other, NO)
 
     def either(self, one: int, other: int) -> int:
-        """Whether one of them is so."""
+        """Return the union of two sets."""
         return self.choose(one, YES, other)
 
     def any_of(self, diagrams: Iterable[int]) -> int:
-        """Whether one of them is so."""
+        """Return the union of any number of sets."""
         found = NO
         for diagram in diagrams:
             found = self.either(diagram, found)
         return found
 
     def choose(self, which: int, then: int, otherwise: int) -> int:
-        """One diagram where a set holds, another where it does not."""
+        """Return a diagram that equals one diagram inside a set and another outside of it (if-then-else)."""
         if which == YES or then == otherwise:
             return then
         if which == NO:
@@ -114,7 +146,7 @@ class Diagrams:
         return result
 
     def combine(self, results: Callable[[int, int], int], one: int, other: int) -> int:
-        """The diagram of what a function makes of the results of two; of equal results it makes `NO`."""
+        """Apply a binary function to the results of two diagrams. Equal results always give `NO`."""
         if one == other:
             return NO
         if one < FIRST_NODE and other < FIRST_NODE:
@@ -137,7 +169,7 @@ class Diagrams:
         return result
 
     def where(self, diagram: int, result: int) -> int:
-        """The set of what comes to a result."""
+        """Return the set in which a diagram has a given result."""
         if diagram < FIRST_NODE:
             return YES if diagram == result else NO
         memory = self._where.setdefault(result, {})
@@ -151,7 +183,7 @@ class Diagrams:
         return memory[diagram]
 
     def results(self, diagram: int) -> set[int]:
-        """Everything that a diagram may come to."""
+        """Return all results that a diagram can have."""
         seen: set[int] = set()
         pending = [diagram]
         while pending:
@@ -163,9 +195,9 @@ class Diagrams:
         return {at for at in seen if at < FIRST_NODE}
 
     def example(self, diagram: int) -> dict[int, int] | None:
-        """Values of variables for which a set holds, those that are wanted most; None for the empty set.
+        """Return the cheapest assignment of variables in a set, or None for the empty set.
 
-        What it does not name may have any value.
+        Variables that are not in the assignment may have any value.
         """
         if diagram == NO:
             return None
@@ -177,7 +209,7 @@ class Diagrams:
         return found
 
     def _best(self, diagram: int) -> tuple[float, int, int]:
-        """What the best example of a set costs, and its first value and the rest of it."""
+        """Return the cost of the cheapest example of a set, its first value, and the remaining diagram."""
         if diagram < FIRST_NODE:
             return (0.0 if diagram == YES else inf), 0, diagram
         known = self._cheapest.get(diagram)

@@ -1,4 +1,4 @@
-"""How two policies differ: in their rules, and in what they decide, with a request for each difference."""
+"""Semantic differences of two policies: changed rules, and one example request for each changed decision."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ __all__ = ["difference"]
 
 _Names = tuple[str, str]
 _MOST_NAMED = 8
-# The first number of a result that is neither yes nor no.
+# The first result number that is neither yes nor no.
 _FIRST = 2
 
 
 @dataclass(slots=True)
 class _Found:
-    """What was found so far.
+    """The differences that were found so far.
 
     Attributes:
         changes: an example for each pair of rules, and whether the tool accepts its arguments.
-        proved: whether no difference was left without an example.
-        undecided: the tools about which something is left undecided.
+        proved: True while no difference was left without an example.
+        undecided: the tools for which the analysis is incomplete.
     """
 
     changes: dict[tuple[str, str], tuple[DecisionChange, bool]] = field(default_factory=dict)
@@ -47,16 +47,17 @@ class _Found:
 
 
 def difference(before: Policy, after: Policy, *, max_examples: int = 50) -> PolicyDifference:
-    """How two policies differ, over all requests there are; arguments that tools refuse count as well.
+    """Compare two policies over all possible requests, including arguments that the tools reject.
 
     Args:
         before: one policy.
         after: the other.
-        max_examples: most examples. There is one for each pair of rules that decide differently; those newly
-            allowed come first, then those newly stopped.
+        max_examples: limit of examples. There is one for each pair of rules that decide differently; newly
+            allowed requests come first, then those that are no longer allowed.
 
     Returns:
-        The differences. The policies are called equivalent only when that is proved; what could not be
+        The differences. The policies are reported as equivalent only if that is proved. A part that could not
+        be
         decided is a warning `POLICY_UNDECIDED`.
     """
     found = _Found()
@@ -86,7 +87,7 @@ def _findings(undecided: Sequence[str]) -> Iterator[Finding]:
 
 
 def _pairs(before: Policy, after: Policy) -> Iterator[_Pair]:
-    """The tools of both policies, as both know them; tools that are alike for both only once."""
+    """Yield the tools of both policies. Tools of the same class in both policies are yielded once."""
     seen: set[Any] = set()
     memory = Memory()
     first, second = _Known(before), _Known(after)
@@ -99,7 +100,7 @@ def _pairs(before: Policy, after: Policy) -> Iterator[_Pair]:
 
 
 class _Known:
-    """What a policy knows of tools."""
+    """The tools of a policy, grouped into classes."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -110,7 +111,7 @@ class _Known:
         self._kinds = Kinds([rule["when"] for rule in policy.rules])
 
     def side(self, names: _Names) -> _Side:
-        """A tool, with the rules that can take hold of it."""
+        """Return a tool with the rules that can apply to it."""
         terms = self.tools.get(names)
         if terms is None:
             return _Side(self._policy)
@@ -120,7 +121,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A tool as one policy knows it; without terms when the policy is not about it."""
+    """A tool in one of the two policies; without terms if the policy does not define it."""
 
     policy: Policy
     terms: Terms | None = None
@@ -128,17 +129,17 @@ class _Side:
     own: tuple[int, ...] = ()
 
     def rules(self) -> list[Mapping[str, Any]]:
-        """The rules that can take hold."""
+        """Return the rules that can apply."""
         return [self.policy.rules[number] for number in self.own]
 
     def deciders(self) -> list[tuple[str, str]]:
-        """What they decide, each with its id, and what is decided where none does."""
+        """Return the decision and id of each rule, followed by the default decision."""
         otherwise = UNKNOWN_TOOL if self.terms is None else NO_RULE
         return [*((rule["then"], rule["id"]) for rule in self.rules()), ("deny", otherwise)]
 
 
 class _Pair:
-    """A tool as two policies know it."""
+    """A tool in two policies."""
 
     def __init__(self, before: _Side, after: _Side, memory: Memory) -> None:
         self._before = before
@@ -178,7 +179,7 @@ class _Pair:
         return complete
 
     def _deciders(self, space: Space, side: _Side, rules: Sequence[Mapping[str, Any]], first: int) -> int:
-        """Which rule decides, by its number from a first one on; one more where none does."""
+        """Return a diagram of the deciding rule, numbered from `first`; the last number means no rule."""
         decided = first + len(rules)
         if side.terms is None:
             return decided
@@ -188,7 +189,7 @@ class _Pair:
         return decided
 
     def _example(self, space: Space, where: int, wanted: tuple[str, str], found: _Found) -> bool:
-        """Find an example for a pair of rules in a set of requests; false if there is none."""
+        """Find an example for a pair of rules in a set of requests; return False if it finds none."""
         requests = [*candidates(space, where, accepted=False)]
         decisions = zip(
             requests,
@@ -209,10 +210,10 @@ class _Pair:
 
 
 class _Pairing:
-    """Numbers for the pairs of rules that decide differently, for `Diagrams.combine`.
+    """Numbers for pairs of rules with different decisions, for use with `Diagrams.combine`.
 
     Args:
-        deciders: what is decided, and by what, by the number less `_FIRST`.
+        deciders: the decision and rule id for each number, offset by `_FIRST`.
     """
 
     def __init__(self, deciders: Sequence[tuple[str, str]]) -> None:
@@ -221,7 +222,7 @@ class _Pairing:
         self._names: list[tuple[str, str]] = []
 
     def number(self, one: int, other: int) -> int:
-        """The number of a pair; `NO` where both decide the same."""
+        """Return the number of a pair; `NO` if both decide alike."""
         (decision, name), (another, its_name) = self._deciders[one - _FIRST], self._deciders[other - _FIRST]
         if decision == another:
             return NO
@@ -233,5 +234,5 @@ class _Pairing:
         return self._numbers[one, other]
 
     def named(self, pair: int) -> tuple[str, str]:
-        """The rules of a pair."""
+        """Return the ids of the rules of a pair."""
         return self._names[pair - _FIRST]

@@ -1,4 +1,4 @@
-"""Rules that do nothing: no request matches them, or others decide whatever does."""
+"""Lint of rules without effect: dead, overridden, shadowed and redundant rules."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = ["analyze"]
 
 @dataclass(slots=True)
 class _Standing:
-    """What is known of one rule, over the tools that were looked at.
+    """The facts about one rule, over the tools that were analyzed.
 
     Attributes:
-        takes: where requests match it.
-        decides: where requests are decided by it.
-        taken: rules before it that decide requests that match it.
-        changes: whether requests would be decided otherwise without it.
-        instead: rules after it that would decide what it does.
-        unknown: whether some tool was too much.
+        takes: the requests that it matches.
+        decides: the requests that it decides.
+        taken: earlier rules that decide requests that match this one as well.
+        changes: True if some requests would be decided differently without it.
+        instead: later rules that would make the same decision.
+        unknown: True if some tool was too large to analyze.
     """
 
     takes: list[tuple[Ruling, int]] = field(default_factory=list)
@@ -43,10 +43,11 @@ class _Standing:
 
 
 def analyze(policy: Policy) -> tuple[RuleIssue, ...]:
-    """Find rules that do nothing, in the order of the rules.
+    """Find rules without effect, in the order of the rules.
 
-    Each issue is proved, over the requests that the tools accept. Where the analysis cannot tell, it finds
-    none. An invariant is no issue because later rules would decide the same: it stands above them.
+    Each issue is proved, over the requests that the tools accept. If the analysis is undecided, it reports
+    nothing.
+    An invariant is not redundant if later rules would decide the same, because it takes precedence by design.
     """
     rules = policy.rules
     standings = [_Standing() for _ in rules]
@@ -64,7 +65,7 @@ def analyze(policy: Policy) -> tuple[RuleIssue, ...]:
 
 
 def _look(ruling: Ruling, number: int, applying: Sequence[int], standing: _Standing, invariants: int) -> None:
-    """Take in what a rule does for the tools of one kind."""
+    """Record the effect of a rule for one tool class."""
     diagrams, rules = ruling.space.diagrams, ruling.rules
     takes = diagrams.both(ruling.takes(rules[number]), ruling.space.possible)
     if takes == NO:
@@ -86,7 +87,7 @@ def _look(ruling: Ruling, number: int, applying: Sequence[int], standing: _Stand
 
 
 def _deciders(ruling: Ruling, numbers: Iterable[int], requests: int) -> set[int]:
-    """Which of some rules, asked in their order, decide requests of a set."""
+    """Return the rules that decide requests of a set, evaluated in their order."""
     diagrams = ruling.space.diagrams
     found = set()
     for number in numbers:
@@ -130,17 +131,17 @@ def _listed(names: Sequence[str]) -> str:
 def _witness(
     policy: Policy, where: list[tuple[Ruling, int]], shows: Callable[[Replay], int]
 ) -> ToolRequest | None:
-    """A request that shows an issue on the engine, if one is found."""
+    """Return a request that shows an issue on the engine, if one is found."""
     return first_where(policy, ((ruling.space, requests) for ruling, requests in where), shows)
 
 
 def _taken_before(policy: Policy, replay: Replay, number: int) -> int:
-    """The requests that a rule matches, and that one before it decides."""
+    """Return the requests that match a rule but are decided by an earlier one."""
     return replay.takes(policy.rules[number]) & ~replay.asked(policy.rules[:number])
 
 
 def _same_without(policy: Policy, replay: Replay, number: int) -> int:
-    """The requests that a rule decides, and that are decided the same without it."""
+    """Return the requests that a rule decides, and that are decided alike without it."""
     rules = policy.rules
     decides = replay.takes(rules[number]) & replay.asked(rules[:number])
     return decides & ~replay.differing(rules, (*rules[:number], *rules[number + 1 :]))

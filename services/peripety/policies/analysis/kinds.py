@@ -1,4 +1,4 @@
-"""Kinds of tools: those that some conditions cannot tell apart."""
+"""Classes of tools that no condition distinguishes, so that each class is analyzed once."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 __all__ = ["Kind", "Kinds"]
 
 Kind: TypeAlias = tuple[tuple[int, ...], bytes, tuple[str, str] | None]
-"""What of a tool matters to conditions: tools of one kind need be looked at only once."""
+"""A tool class: the applicable condition groups, the annotation, and the names if a condition reads them."""
 
 _OF_TOOLS = ("servers", "tools", "read_only", "destructive", "argument_roles")
 
 
 class Kinds:
-    """Conditions by the tools that they can be about: of thousands, few are about any one tool.
+    """Index of conditions by the tools to which they can apply; of thousands, few apply to any one tool.
 
-    Conditions that ask the same of a tool are a group; whether they apply is asked once for all of them.
+    Conditions with equal tool matchers form a group, and applicability is evaluated once per group.
 
     Args:
         whens: the conditions.
@@ -62,22 +62,22 @@ class Kinds:
             index.setdefault(name, []).append(group)
 
     def groups(self, numbers: Iterable[int]) -> frozenset[int]:
-        """The groups of some conditions."""
+        """Return the groups of some conditions."""
         return frozenset(self._group_of[number] for number in numbers)
 
     def about(self, server: str, tool: str) -> list[int]:
-        """The groups that may be about a tool, in their order."""
+        """Return the groups that may apply to a tool, in order."""
         return sorted((*self._all, *self._by_server.get(server, ()), *self._by_tool.get(tool, ())))
 
     def kind(self, terms: Terms) -> Kind:
-        """The kind of a tool."""
+        """Return the class of a tool."""
         groups = self.about(terms.server, terms.tool)
         applying = tuple(group for group in groups if terms.applies(self._whens[self._groups[group][0]]))
         is_named = any(self._by_name[group] for group in applying)
         return applying, terms.told, (terms.server, terms.tool) if is_named else None
 
     def applying(self, kind: Kind) -> tuple[int, ...]:
-        """Which conditions can hold for the tools of a kind, in their order."""
+        """Return the conditions that can hold for the tools of a class, in order."""
         return tuple(sorted(number for group in kind[0] for number in self._groups[group]))
 
 

@@ -1,8 +1,9 @@
-"""JSONLogic taken apart as far as it is about one argument at a time.
+"""Decomposition of JSONLogic conditions into parts that each read one argument.
 
-What decides the truth of an expression is a formula over *leaves*. A leaf compares one argument with
-literals; what it says of a value is asked of the engine. Anything else is *opaque*: it may be true, false or
-without a value, whatever the regions of the arguments are.
+The truth of an expression is a formula over *leaves*. A leaf compares one argument with literals; the engine
+evaluates it for each value. Every other expression is *opaque*: for any combination of argument regions it
+may be
+true, false or without a value.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = [
     "truth",
 ]
 
-# Beyond these the fuel of an expression may run out, and what one part says depends on the others.
+# Beyond these limits an expression may exhaust its fuel, and the value of a part then depends on the others.
 _MOST_STEPS = 5_000
 _MOST_CHARACTERS = 30_000
 _MOST_LITERALS = 64
@@ -47,7 +48,7 @@ _ORDERED = frozenset({"<", "<=", ">", ">="})
 _LOOSE = frozenset({"==", "!=", *_ORDERED})
 _STRICT = frozenset({"===", "!=="})
 ITERATING = frozenset({"map", "filter", "reduce", "all", "some", "none"})
-"""Operators that do something with each element of an array."""
+"""Operators that evaluate an expression for each element of an array."""
 
 _QUANTIFYING = frozenset({"all", "some", "none"})
 _OF_REQUEST = frozenset({"server", "tool"})
@@ -55,14 +56,14 @@ _OF_REQUEST = frozenset({"server", "tool"})
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """What is the same for all requests to a tool: true, false, or None without a value."""
+    """A value that is the same for all requests to a tool: true, false, or None for no value."""
 
     holds: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class RoleIs:
-    """Whether the caller has a role."""
+    """A test for a role of the caller."""
 
     role: str
 
@@ -74,10 +75,10 @@ class Leaf:
     Attributes:
         path: segments of the path of the argument.
         logic: the expression.
-        key: it as text, the same for the same expression.
-        literals: what it compares with, each with where that stands: equal places, equal treatment.
-        needles: what it looks for in the argument.
-        reads_numbers: whether it takes texts for numbers.
+        key: its canonical text; equal for equal expressions.
+        literals: the literals it compares with, each with a position. Equal positions mean equal treatment.
+        needles: the values that it searches for in the argument.
+        reads_numbers: True if it coerces strings to numbers.
     """
 
     path: Path
@@ -90,14 +91,14 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opaque:
-    """An expression that cannot be looked into.
+    """An expression that cannot be decomposed.
 
     Attributes:
         logic: the expression.
-        key: it as text, the same for the same expression.
+        key: its canonical text; equal for equal expressions.
         reads: segments of the paths of the arguments that it is known to read.
-        is_closed: whether it is known to read nothing else of a request, besides the names of the tool.
-        reads_roles: whether it may read the roles of the caller.
+        is_closed: True if it is known to read nothing else of a request, besides the names of the tool.
+        reads_roles: True if it may read the roles of the caller.
         literals: the literals in it.
     """
 
@@ -111,28 +112,28 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite."""
+    """Negation."""
 
     part: Formula
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All in order, up to the first that is not so."""
+    """Conjunction, evaluated in order up to the first false part."""
 
     parts: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any in order, up to the first that is so."""
+    """Disjunction, evaluated in order up to the first true part."""
 
     parts: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """One where a condition holds, another where it does not."""
+    """Conditional: one formula if the condition holds, another if not."""
 
     condition: Formula
     then: Formula
@@ -143,7 +144,7 @@ Formula: TypeAlias = Constant | RoleIs | Leaf | Opaque | Not | And | Or | If
 
 
 def truth(logic: Any, root: Mapping[str, Any]) -> bool | None:
-    """Whether the engine takes an expression for true; None where it has no value."""
+    """Return the truth of an expression on the engine, or None if it has no value."""
     try:
         value = sim.rule(logic).evaluate(root)
     except PeripetyError:
@@ -154,13 +155,13 @@ def truth(logic: Any, root: Mapping[str, Any]) -> bool | None:
 def formula(
     logic: Any, server: str, tool: str, types: Callable[[Path], Collection[str]] = lambda _path: TYPES
 ) -> Formula:
-    """What decides whether an expression is true, for requests to a tool.
+    """Return the formula that decides whether an expression is true, for requests to a tool.
 
     Args:
         logic: the expression.
         server: the server of the tool.
         tool: its name.
-        types: the types of values that there may be at the path of an argument.
+        types: returns the types that a value at an argument path can have.
     """
     steps, characters = _size(logic)
     if steps > _MOST_STEPS or characters > _MOST_CHARACTERS:
@@ -170,7 +171,7 @@ def formula(
 
 
 def has_opaque(formula: Formula) -> bool:
-    """Whether a part of a formula cannot be looked into."""
+    """Return True if a formula contains an opaque part."""
     match formula:
         case Opaque():
             return True
@@ -184,13 +185,13 @@ def has_opaque(formula: Formula) -> bool:
 
 
 def mentions_tool(logic: Any) -> bool:
-    """Whether an expression may depend on the names of the server and the tool."""
+    """Return True if an expression may depend on the names of the server and the tool."""
     used = {*_variables(logic)}
     return None in used or any(path is not None and path[:1] != ("arguments",) for path in used)
 
 
 class _Reader:
-    """Reads expressions for one tool."""
+    """Reader of expressions for one tool."""
 
     def __init__(self, root: Mapping[str, Any], types: Callable[[Path], Collection[str]]) -> None:
         self._root = root
@@ -206,7 +207,7 @@ class _Reader:
         return self._whole(logic)
 
     def _operation(self, operator: str, operand: list[Any]) -> Formula | None:
-        """What combines formulas; None for anything else."""
+        """Return the formula of a logical operator; None for any other operator."""
         match operator, operand:
             case (("and" | "or"), [_, *_]):
                 parts = tuple(map(self.formula, operand))
@@ -268,7 +269,7 @@ def _opaque(logic: Any) -> Opaque:
 
 
 def _named(operation: Mapping[str, Any]) -> Iterator[str]:
-    """The names of variables that stand in an operation itself."""
+    """Yield the names of the variables directly in an operation."""
     for operator in ("var", "missing"):
         operand = operation.get(operator)
         for name in operand if isinstance(operand, list) else (operand,):
@@ -294,7 +295,7 @@ def _leaf(path: Path, logic: Any, types: Collection[str]) -> Leaf | None:
 
 
 def _is_by_type(operator: str, operand: Any, types: Collection[str]) -> bool:
-    """Whether an expression tells no values of a type apart, but those that are empty or nothing."""
+    """Return True if an expression distinguishes only empty and missing values within a type."""
     if operator in {"var", "missing"}:
         return True
     is_of_elements = operator in _QUANTIFYING and isinstance(operand, list) and len(operand) > 1
@@ -314,7 +315,7 @@ def _comparison(path: Path, logic: Mapping[str, list[Any]], key: str, types: Col
 
 
 def _turning(path: Path, logic: Mapping[str, list[Any]], key: str) -> Leaf | None:
-    """A comparison of arithmetic over the argument with a literal."""
+    """Return the leaf of a comparison of arithmetic over the argument with a literal."""
     found = turns(logic, path)
     if found is None:
         return None
@@ -331,7 +332,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _variables(logic: Any) -> Iterator[Path | None]:
-    """Segments of everything that an expression reads; None where it cannot be told."""
+    """Yield the segments of everything that an expression reads; None if they cannot be determined."""
     if isinstance(logic, list):
         for one in logic:
             yield from _variables(one)
@@ -340,7 +341,7 @@ def _variables(logic: Any) -> Iterator[Path | None]:
         if operator in {"var", "missing", "missing_some"}:
             yield from _read_by(operator, operand)
         elif operator in ITERATING and isinstance(operand, list) and len(operand) > 1:
-            yield from _variables([operand[0], *operand[2:]])  # the rest sees only elements
+            yield from _variables([operand[0], *operand[2:]])  # the rest reads only elements
         else:
             yield from _variables(operand)
     elif isinstance(logic, dict) and logic:
@@ -360,7 +361,7 @@ def _read_by(operator: str, operand: Any) -> Iterator[Path | None]:
 
 
 def segments_of(name: str) -> Path | None:
-    """The segments of a variable; None for the whole root, and where they are not those of a pointer."""
+    """Return the segments of a variable; None for the whole root and for names that are not plain paths."""
     return None if not name or "[" in name else tuple(name.split("."))
 
 

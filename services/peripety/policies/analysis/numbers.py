@@ -1,4 +1,4 @@
-"""Numbers between two others, as far as a schema accepts them."""
+"""Numbers between two others, within the bounds and steps of a schema."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 __all__ = ["between", "plain"]
 
 _End: TypeAlias = tuple[Fraction, bool]
-"""Where numbers end, and whether that is none of them; of upper ends the opposite number."""
+"""The end of an interval, and whether it is excluded; upper ends are negated."""
 
 _LARGEST = 2**53 - 1
 _GREATEST = sys.float_info.max
 
 
 def plain(number: float) -> float:
-    """A number as JSON writes it: an integer where it is one that every reader knows exactly."""
+    """Return a number as JSON writes it: an integer if every reader represents it exactly."""
     return int(number) if number == int(number) and abs(number) <= _LARGEST else number
 
 
 def between(low: float, high: float, schema: Mapping[str, Any], *, whole: bool) -> tuple[float, ...]:
-    """Some numbers between two others, both excluded; none only if a schema accepts none.
+    """Return some numbers strictly between two others; empty only if the schema accepts none.
 
     Args:
         low: the lower one, or minus infinity.
         high: the higher one, or infinity.
-        schema: what may have bounds and a step.
-        whole: whether only integers will do.
+        schema: a schema that may have bounds and a step.
+        whole: True if only integers count.
     """
     lower, upper = (
         [(_exactly(sign * bound), excluded) for bound, excluded in bounds if isfinite(bound)]
@@ -48,7 +48,7 @@ def between(low: float, high: float, schema: Mapping[str, Any], *, whole: bool) 
 
 
 def _safe(lower: _End, upper: _End, step: Fraction | None) -> list[float]:
-    """Some of the multiples of a step between two ends, where every reader knows them exactly."""
+    """Return some multiples of a step between two ends, within the range of exact integers."""
     (least, open_low), (most, open_high) = lower, (-upper[0], upper[1])
     if step is None:
         middle = (least + most) / 2
@@ -57,31 +57,32 @@ def _safe(lower: _End, upper: _End, step: Fraction | None) -> list[float]:
     last = (ceil(most / step) - 1 if open_high else floor(most / step)) * step
     if first > last:
         return []
-    # Where multiples have more digits than numbers do, those next to the ends may be some.
+    # If multiples have more digits than floating-point numbers, those next to the ends may still be
+    # multiples.
     return _among((first, last), lower, upper) or _among(_beside(least, most), lower, upper)
 
 
 def _larger(lower: _End, upper: _End) -> list[float]:
-    """Some numbers between two ends that not every reader knows exactly, multiples or not."""
+    """Return some numbers between two ends outside the range of exact integers, multiples or not."""
     numbers = _beside(lower[0], -upper[0], -_LARGEST, _LARGEST)
     return _among((one for one in numbers if abs(one) > _LARGEST), lower, upper)
 
 
 def _among(numbers: Iterable[Fraction | float], lower: _End, upper: _End) -> list[float]:
-    """Those of some numbers, as JSON writes them, that lie between two ends."""
+    """Return the given numbers, as JSON writes them, that lie between two ends."""
     plainly = dict.fromkeys(plain(float(number)) for number in numbers)
     exactly = ((one, _exactly(one)) for one in plainly)
     return [one for one, exact in exactly if lower <= (exact, False) and upper <= (-exact, False)]
 
 
 def _beside(*numbers: Fraction | float) -> Iterator[float]:
-    """Numbers, and those next to them."""
+    """Yield numbers and their floating-point neighbours."""
     for number in map(float, numbers):
         yield from (one for one in (number, nextafter(number, inf), nextafter(number, -inf)) if isfinite(one))
 
 
 def _exactly(number: float) -> Fraction:
-    """A number by its decimals, as schemas tell multiples by them."""
+    """Return a number by its decimal digits, as schemas evaluate multiples."""
     return Fraction(str(number))
 
 

@@ -1,4 +1,4 @@
-"""Paths of arguments, as the segments that lead to a value."""
+"""Argument paths: the segments that lead to a value."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Path: TypeAlias = tuple[str, ...]
 
 
 def is_inside(path: Path, outer: Path) -> bool:
-    """Whether a value is a part of another one."""
+    """Return True if a path leads to a part of the value at another path."""
     return len(outer) < len(path) and path[: len(outer)] == outer
 
 
 def put(arguments: dict[str, Any], path: Path, value: Any) -> bool:
-    """Put a value at a path; false when something is there through which no path leads."""
+    """Set the value at a path; return False if a value on the way is not an object."""
     at: Any = arguments
     for segment in path[:-1]:
         at = at.setdefault(segment, {})

@@ -1,4 +1,4 @@
-"""Whether, and how, a request can get as far as a rule and do there what is asked for."""
+"""Reachability of rules: a request that reaches a rule under conditions, or a proof of none."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _BLOCK = 512
 
 
 def reach(policy: Policy, targets: Sequence[Target]) -> Iterator[Reach]:
-    """Reach targets, if they can be reached.
+    """Find a request for each target, or prove that none exists.
 
     Args:
         policy: the policy.
-        targets: what to reach. To ask for many at once costs much less than one after the other.
+        targets: the targets. One call for many targets costs much less than one call for each.
 
     Yields:
-        For each target, in their order, a request that reaches it, or that there is none, or neither. Only
+        For each target, in order: a request that reaches it, a proof that none exists, or neither. Only
         requests that the tools accept count.
     """
     searches = [_Search(policy, target) for target in targets]
@@ -43,7 +43,8 @@ def reach(policy: Policy, targets: Sequence[Target]) -> Iterator[Reach]:
     doubted = []
     for start in range(0, len(searches), _BLOCK):
         doubted += _replayed(policy, searches[start : start + _BLOCK])
-    # The likeliest request did not do. Now every tool counts, and there may be many: so only for these.
+    # The likeliest request failed, so every tool counts. There may be many, so only these searches look at
+    # them.
     for search in doubted:
         search.is_thorough = True
     if doubted:
@@ -55,7 +56,7 @@ def reach(policy: Policy, targets: Sequence[Target]) -> Iterator[Reach]:
 def _look_through(
     policy: Policy, whens: Mapping[int, Mapping[str, Any]], searches: Iterable[_Search]
 ) -> None:
-    """Find where requests reach targets, in the order of the tools."""
+    """Find the requests that reach the targets, tool class by tool class."""
     numbers = {when: number for number, when in enumerate(whens)}
     needing: dict[int, list[_Search]] = {}
     anywhere: list[_Search] = []
@@ -83,7 +84,10 @@ def _look_through(
 
 
 def _asked(searches: Sequence[_Search], ruling: Ruling | None) -> int:
-    """How many searches are about rules that requests to a tool get as far as; they are in their order."""
+    """Return how many searches are for rules that requests to a tool can reach.
+
+    The searches are sorted by rule.
+    """
     try:
         last = None if ruling is None else ruling.last_asked()
     except (TooLargeError, RecursionError):
@@ -92,7 +96,7 @@ def _asked(searches: Sequence[_Search], ruling: Ruling | None) -> int:
 
 
 def _replayed(policy: Policy, block: Sequence[_Search]) -> list[_Search]:
-    """Ask the engine about the likeliest requests; the searches for which they did not do."""
+    """Replay the likeliest requests on the engine; return the searches whose request fails."""
     chosen = [search for search in block if search.likeliest is not None]
     replay = Replay(policy, [search.likeliest for search in chosen if search.likeliest is not None])
     replay.ask(rule for search in chosen for rule in search.rules)
@@ -108,12 +112,12 @@ class _Search:
     """The search for one target.
 
     Attributes:
-        rule: the rule that has to be asked.
-        conditions: what is asked of requests besides the rules of the policy.
-        needed: conditions of which all have to hold.
-        likeliest: the request that is the likeliest to reach it.
-        is_reached: whether that one does, on the engine.
-        is_thorough: whether to look on when there is such a request.
+        rule: index of the rule that has to be evaluated.
+        conditions: the conditions on requests besides the rules of the policy.
+        needed: conditions that must all hold.
+        likeliest: the request that is the likeliest to reach the target.
+        is_reached: True if that request reaches it on the engine.
+        is_thorough: True if the search continues although there is such a request.
     """
 
     def __init__(self, policy: Policy, target: Target) -> None:
@@ -134,16 +138,16 @@ class _Search:
 
     @property
     def rules(self) -> tuple[Mapping[str, Any], ...]:
-        """Everything that has to be asked of a request besides the rules before."""
+        """Return all rules that have to be evaluated besides those before the target."""
         return (*self._own, *self._holds, *self._fails)
 
     @property
     def is_open_to_more(self) -> bool:
-        """Whether to look at more tools."""
+        """Return True if more tools should be searched."""
         return self.is_thorough or self.likeliest is None
 
     def look(self, ruling: Ruling | None) -> None:
-        """Find the requests that reach the target, for the tools of one kind."""
+        """Find the requests that reach the target, for one tool class."""
         if ruling is None:
             self._why = "a tool's arguments have too many regions"
             return
@@ -163,7 +167,7 @@ class _Search:
             self._open.append((ruling, found))
 
     def choose(self) -> None:
-        """Choose the request that is the likeliest to reach the target, of those that are known."""
+        """Choose the request that is the likeliest to reach the target, from those that are known."""
         if self.likeliest is None:
             new = self._open[self._tried :]
             requests = (one for ruling, wanted in new for one in candidates(ruling.space, wanted))
@@ -173,7 +177,7 @@ class _Search:
                 self._open.clear()
 
     def hits(self, replay: Replay) -> int:
-        """Which requests do reach the target, on the engine."""
+        """Return the requests that reach the target on the engine."""
         replay.ask(self.rules)
         found = replay.reaching(self.rule)
         for rule in self._own:
@@ -185,7 +189,7 @@ class _Search:
         return found
 
     def found(self) -> Reach:
-        """What is known in the end."""
+        """Return the final result of the search."""
         if self.is_reached and self.likeliest is not None:
             return Reached(self.likeliest)
         if not self._open and not self._why:
@@ -198,5 +202,5 @@ class _Search:
 
 
 def _asking(when: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A rule that asks for nothing but a condition."""
-    return {"id": "asked", "when": when, "then": "allow", "reason": "It is asked."}
+    """Return a rule that consists of a condition only."""
+    return {"id": "asked", "when": when, "then": "allow", "reason": "Search condition."}

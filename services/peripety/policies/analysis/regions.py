@@ -1,4 +1,4 @@
-"""Values of an argument that nothing tells apart: the regions of what may stand at a path."""
+"""Partition of the values of an argument into regions that no condition distinguishes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["MISSING", "NO_VALUE", "Observers", "Region", "regions_of"]
 
 MISSING: Final = object()
-"""What stands where nothing stands."""
+"""The example of a missing value."""
 
 NO_VALUE = -2
-"""The class of what gives a matcher no value: nothing, and null."""
+"""The class of values that give a matcher nothing to read: missing, and null."""
 
 _INVALID = 100.0
 _UNKNOWN = 1000.0
@@ -35,7 +35,7 @@ _MOST_TRIED = 256
 _MOST_LISTED = 1000
 _MOST_NUMBERS = 1000
 _NUMERIC = re.compile(r"[ \t\n\r]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[ \t\n\r]*")
-# Impossible together, as no text is both.
+# Pairs of kinds that no string has at once.
 _APART = ({"path", "domain"}, {"domain", "email"}, {"path", "number"}, {"email", "number"})
 
 Classed: TypeAlias = tuple[int, ...]
@@ -43,15 +43,16 @@ Classed: TypeAlias = tuple[int, ...]
 
 @dataclass(slots=True)
 class Observers:
-    """Everything that tells the values at one path apart.
+    """All predicates that distinguish the values at one path.
 
     Attributes:
-        classes: the classes of each kind of matchers.
-        literals: texts and numbers that are compared with, each with the places where; what is compared with
-            in the same places is not told apart by that.
-        needles: texts that are looked for in texts.
-        reads_numbers: whether texts are taken for numbers.
-        logic: what the logic makes of a value; the same for all values of a region.
+        classes: the string classes of each kind of matchers.
+        literals: strings and numbers that are compared with the value, each with the positions of the
+            comparisons.
+            Literals with the same positions are not distinguished.
+        needles: strings that are searched for in strings.
+        reads_numbers: True if strings are coerced to numbers.
+        logic: the results of the logic for a value; equal for all values of a region.
     """
 
     classes: tuple[Classes, ...] = ()
@@ -61,24 +62,24 @@ class Observers:
     logic: Callable[[Any], tuple[Any, ...]] = lambda _value: ()
 
     def classed(self, text: str) -> Classed:
-        """The class of a text for each kind of matchers."""
+        """Return the class of a string for each kind of matchers."""
         return tuple(one.of(text) for one in self.classes)
 
     def classes_without(self, outcome: int) -> Classed:
-        """The same class for each kind of matchers."""
+        """Return the same class for each kind of matchers."""
         return (outcome,) * len(self.classes)
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Values that nothing tells apart.
+    """Values that no condition distinguishes.
 
     Attributes:
-        classes: for each kind of matchers its class; `NO_VALUE` for nothing, and null.
-        logic: what the logic makes of them.
-        examples: some of them; none where none is known.
-        cost: how little they are wanted as an example.
-        is_array: whether they are all arrays.
+        classes: its class for each kind of matchers; `NO_VALUE` for missing and null.
+        logic: the results of the logic for its values.
+        examples: some of its values; empty if none is known.
+        cost: the cost of the region in an example.
+        is_array: True if all of them are arrays.
     """
 
     classes: Classed
@@ -89,24 +90,24 @@ class Region:
 
     @property
     def is_missing(self) -> bool:
-        """Whether nothing stands there, if something else is asked about what it would be a part of."""
+        """Return True if the value is missing, and conditions read the object that would contain it."""
         return any(one is MISSING for one in self.examples)
 
     @property
     def is_object(self) -> bool:
-        """Whether they are all objects, if something is asked about their parts."""
+        """Return True if the values are objects, and conditions read their parts."""
         return bool(self.examples) and isinstance(self.examples[0], dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """Values of one type that are in one region, with its classes.
+    """Values of one type in one region, with its classes.
 
     Attributes:
         values: some of them, or all.
-        whole: whether these are all of them.
-        empty: whether the schema is known to accept none.
-        like: a value that the logic treats the same, when there are no values.
+        whole: True if these are all of them.
+        empty: True if the schema is known to accept none of them.
+        like: a value that the logic treats alike, for a cell without known values.
     """
 
     classes: Classed
@@ -120,17 +121,17 @@ class _Cell:
 def regions_of(
     seen: Observers, place: Place, schema: Schema, *, all_values: bool, elements: bool = False
 ) -> list[Region]:
-    """The regions of the values at a path, those that are wanted most first.
+    """Return the regions of the values at a path, cheapest first.
 
     Args:
-        seen: what tells values apart.
-        place: what the schema says of the path.
+        seen: the predicates that distinguish values.
+        place: the part of the schema at the path.
         schema: the schema of the tool.
-        all_values: whether values that the schema refuses are wanted as well.
-        elements: whether they are elements of an array there, which are there, and of which null is one.
+        all_values: True to include values that the schema rejects.
+        elements: True for elements of an array, which are never missing and may be null.
 
     Raises:
-        TooLargeError: there are too many.
+        TooLargeError: there are too many regions.
     """
     builder = _Builder(seen, place, schema, all_values=all_values, elements=elements)
     merged: dict[tuple[Any, ...], Region] = {}
@@ -149,7 +150,7 @@ def regions_of(
 
 
 class _Builder:
-    """Finds the regions at one path."""
+    """Builder of the regions at one path."""
 
     def __init__(
         self, seen: Observers, place: Place, schema: Schema, *, all_values: bool, elements: bool
@@ -221,7 +222,7 @@ class _Builder:
         return _Cell(self._seen.classes_without(UNREADABLE), values, cost, whole=whole, empty=empty)
 
     def _fitting(self, cell: _Cell) -> Region | None:
-        """A cell as a region, as far as the schema accepts it; None when it accepts nothing of it."""
+        """Return a cell as a region, limited to accepted values; None if no value is accepted."""
         accepted = [
             value for value in cell.values[:_MOST_TRIED] if self._schema.accepts(self._place.schema, value)
         ]
@@ -254,7 +255,7 @@ class _Builder:
                 yield self._unreadable((plain(high),), cost, whole=True)
 
     def _interval(self, text: str) -> int:
-        """The position among the thresholds of a text that is taken for a number; -1 of any other."""
+        """Return the position of a numeric string among the thresholds; -1 for any other string."""
         number = _as_number(text)
         if number is None:
             return -1
@@ -295,7 +296,7 @@ class _Builder:
             yield _Axis("needle", self._found, self._containing())
 
     def _other_texts(self, axes: Sequence[_Axis], mentioned: set[str]) -> Iterator[_Cell]:
-        """The texts that nothing mentions, by what they are to each axis."""
+        """Yield cells of strings that no condition mentions, one per combination of axis outcomes."""
         found: dict[Classed, list[str]] = {}
         words = (word for word in _words() if word not in mentioned)
         candidates = chain(islice(words, 3), (text for axis in axes for text in axis.texts()))
@@ -319,7 +320,7 @@ class _Builder:
         return tuple(known.get(one.kind, 0) for one in self._seen.classes)
 
     def _like(self, axes: Sequence[_Axis], point: Classed, found: Mapping[Classed, list[str]]) -> str:
-        """A text that the logic treats like those at a point, of which none is known."""
+        """Return a string that the logic treats like those at a point without a known string."""
         logical = [number for number, axis in enumerate(axes) if axis.name in {"number", "needle"}]
         for other, texts in found.items():
             if all(other[number] == point[number] for number in logical):
@@ -352,13 +353,13 @@ class _Builder:
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """One way to tell texts apart.
+    """One criterion that distinguishes strings.
 
     Attributes:
-        name: tells it from the others.
-        of: what a text is to it.
-        examples: texts for everything that one can be.
-        may_be_numbers: whether texts that are so much to it may be taken for numbers as well.
+        name: its unique name.
+        of: returns the outcome for a string.
+        examples: strings for each outcome.
+        may_be_numbers: returns True if strings with an outcome may also be numeric.
     """
 
     name: str
@@ -371,7 +372,7 @@ class _Axis:
 
 
 def _is_impossible(axes: Sequence[_Axis], point: Classed, needles: Sequence[str]) -> bool:
-    """Whether no text is all that at once."""
+    """Return True if no string has all these outcomes at once."""
     readable = {
         axis.name: outcome for axis, outcome in zip(axes, point, strict=True) if outcome != UNREADABLE
     }
@@ -388,12 +389,12 @@ def _is_impossible(axes: Sequence[_Axis], point: Classed, needles: Sequence[str]
 
 
 def _words() -> Iterator[str]:
-    """Words that mean nothing; without end."""
+    """Yield an endless sequence of meaningless words."""
     return chain(("other", "another"), (f"z{number}" for number in count()))
 
 
 def _as_number(value: Any) -> float | None:
-    """The number that a literal, or a text, is taken for; None where it is none."""
+    """Return the number that a literal or a string is coerced to; None if it is not numeric."""
     if isinstance(value, bool) or value is None:
         return float(value or 0)
     if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""Requests on the engine: what rules really say to them, whatever was found out about the rules."""
+"""Replay of requests on the engine, which confirms every result of the analysis."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ _DECISIONS = ("allow", "deny", "escalate")
 
 
 class Replay:
-    """Some requests, and what conditions hold for them. Sets of requests are masks, bit `n` for number `n`.
+    """A fixed list of requests, and the conditions that hold for them.
+
+    A set of requests is a bit mask, with bit `n` for request `n`.
 
     Args:
-        policy: whose tools and lists the conditions use.
+        policy: the policy with the tools and lists of the conditions.
         requests: the requests.
     """
 
@@ -35,7 +37,7 @@ class Replay:
         self._standing: tuple[list[int], list[_Decided]] | None = None
 
     def ask(self, rules: Iterable[Mapping[str, Any]]) -> None:
-        """Ask about many rules at once, which is quicker than one after the other."""
+        """Evaluate many rules in one batch, which is faster than one call for each."""
         new = {id(rule): rule for rule in rules if id(rule) not in self._known}
         if not self._own.isdisjoint(new):
             self._take_in(self._policy.rules, self._policy.matches(self._requests))
@@ -47,28 +49,28 @@ class Replay:
         self._known |= {id(rule): (rule, one) for rule, one in zip(rules, matches, strict=True)}
 
     def takes(self, rule: Mapping[str, Any]) -> int:
-        """The requests that a rule takes hold of, wherever it stands."""
+        """Return the requests that a rule applies to, regardless of its position."""
         matches = self._matches(rule)
         return matches.holds | (0 if rule["then"] == "allow" else matches.unevaluated)
 
     def holds(self, rule: Mapping[str, Any]) -> int:
-        """The requests that the condition of a rule holds for."""
+        """Return the requests for which the condition of a rule holds."""
         return self._matches(rule).holds
 
     def refuses(self, rule: Mapping[str, Any]) -> int:
-        """The requests that the condition of a rule does not hold for, though it can be evaluated."""
+        """Return the requests for which the condition of a rule can be evaluated and does not hold."""
         matches = self._matches(rule)
         return self._everything & ~(matches.holds | matches.unevaluated)
 
     def asked(self, rules: Sequence[Mapping[str, Any]]) -> int:
-        """The requests that none of some rules takes hold of."""
+        """Return the requests that none of the rules applies to."""
         left = self._everything
         for rule in rules:
             left &= ~self.takes(rule)
         return left
 
     def decided(self, rules: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-        """For each decision the requests that rules, in their order, decide so."""
+        """Return the requests for each decision of an ordered list of rules."""
         found = {"allow": 0, "deny": 0, "escalate": 0}
         left = self._everything
         for rule in rules:
@@ -78,22 +80,22 @@ class Replay:
         return found
 
     def differing(self, one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> int:
-        """The requests that two sequences of rules decide differently."""
+        """Return the requests that two lists of rules decide differently."""
         self.ask((*one, *other))
         first, second = self.decided(one), self.decided(other)
         return self._everything & ~sum(first[decision] & second[decision] for decision in first)
 
     def reaching(self, number: int) -> int:
-        """The requests that none of the policy's first rules takes hold of, so many of them."""
+        """Return the requests that reach the rule with an index: no earlier rule of the policy applies."""
         return self._in_order()[0][number]
 
     def changed(self, first: int, behind: int, window: Sequence[Mapping[str, Any]]) -> int:
-        """The requests that are decided otherwise with other rules in place of some of the policy's.
+        """Return the requests that are decided differently if some rules of the policy are replaced.
 
         Args:
-            first: the first rule that is replaced.
-            behind: the first rule that is not replaced again.
-            window: what stands in their place.
+            first: index of the first rule that is replaced.
+            behind: index after the last rule that is replaced.
+            window: the replacement.
         """
         self.ask(window)
         asked, decided = self._in_order()
@@ -103,7 +105,7 @@ class Replay:
         return asked[first] & ~sum(one & other for one, other in zip(before, after, strict=True))
 
     def _in_order(self) -> tuple[list[int], list[_Decided]]:
-        """For each rule of the policy, the requests that get as far, and what is decided from there on."""
+        """Return, for each rule of the policy, the requests that reach it and the decisions from there on."""
         if self._standing is None:
             rules = self._policy.rules
             self.ask(rules)
@@ -122,7 +124,7 @@ class Replay:
 
 
 def _before(decided: _Decided, then: str, takes: int) -> _Decided:
-    """What is decided when a rule that takes hold of some requests is asked before."""
+    """Return the decisions if a rule that applies to some requests is put in front."""
     allowed, denied, escalated = (
         one | takes if then == decision else one & ~takes
         for decision, one in zip(_DECISIONS, decided, strict=True)

@@ -1,4 +1,4 @@
-"""What rules decide about the requests to one tool, as diagrams."""
+"""Decisions of an ordered rule list for one tool, as decision diagrams."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ RESULTS = {"deny": 0, "allow": 1, "escalate": 2}
 
 
 def different(one: int, other: int) -> int:
-    """Whether two results differ, for `Diagrams.combine`."""
+    """Return `YES` if two results differ, for `Diagrams.combine`."""
     return YES if one != other else NO
 
 
 class Ruling:
-    """Rules in their order, for one tool.
+    """An ordered rule list, for one tool.
 
     Args:
         space: the requests to the tool.
-        terms: the tool as the policy of the rules annotates it.
+        terms: the tool, as annotated by the policy of the rules.
         rules: the rules.
-        own: which of them may be about the tool, in their order; of thousands, few are.
+        own: the rules that can apply to the tool, in order; of thousands, few can.
     """
 
     def __init__(
@@ -46,23 +46,24 @@ class Ruling:
         self.terms = terms
         self.rules = rules
         self._own = own
-        # What is asked before, and decided from, each of the own rules; and behind all of them.
+        # The requests that reach each of the own rules, and the decisions from there on; and after the last
+        # one.
         self._asked = [space.possible]
         self._decided = [RESULTS["deny"]]
 
     def takes(self, rule: Mapping[str, Any]) -> int:
-        """The requests that a rule takes hold of, wherever it stands."""
+        """Return the requests that a rule applies to, regardless of its position."""
         holds, fails = self.condition(rule["when"])
         return holds if rule["then"] == "allow" else self.space.diagrams.either(holds, fails)
 
     def condition(self, when: Mapping[str, Any]) -> tuple[int, int]:
-        """The requests that a condition holds for, and those for which it cannot be evaluated."""
+        """Return the requests for which a condition holds, and those for which it cannot be evaluated."""
         if not self.terms.applies(when):
             return NO, NO
         return self.space.condition(self.terms.resolved(when))
 
     def asked(self, number: int) -> int:
-        """The requests that none of the first rules takes hold of, so many of them."""
+        """Return the requests that reach the rule with an index: no earlier rule applies."""
         own = bisect_left(self._own, number)
         while len(self._asked) <= own:
             takes = self.takes(self.rules[self._own[len(self._asked) - 1]])
@@ -70,9 +71,9 @@ class Ruling:
         return self._asked[own]
 
     def last_asked(self) -> int | None:
-        """The last rule that requests get as far as; None if some are taken hold of by no rule.
+        """Return the last rule that requests reach; None if no rule applies to some requests.
 
-        Where there are no requests at all, it is -1.
+        The result is -1 if the set of requests is empty.
         """
         if self.asked(len(self.rules)) != NO:
             return None
@@ -80,7 +81,7 @@ class Ruling:
         return self._own[taken - 1] if taken else -1
 
     def decided(self, number: int) -> int:
-        """What the rules from one on decide."""
+        """Return the decisions of the rules from an index on."""
         behind = len(self._own) - bisect_left(self._own, number)
         while len(self._decided) <= behind:
             rule = self.rules[self._own[-len(self._decided)]]
@@ -88,7 +89,7 @@ class Ruling:
         return self._decided[behind]
 
     def before(self, rules: Sequence[Mapping[str, Any]], decided: int) -> int:
-        """What rules decide, when something else decides what they do not."""
+        """Return the decisions of rules that are put in front of a diagram of decisions."""
         for rule in reversed(rules):
             decided = self.space.diagrams.choose(self.takes(rule), RESULTS[rule["then"]], decided)
         return decided
@@ -97,16 +98,16 @@ class Ruling:
 def rulings(
     policy: Policy, whens: Sequence[Mapping[str, Any]], changed: Iterable[int] | None = None
 ) -> Iterator[tuple[Terms, tuple[int, ...], Ruling | None]]:
-    """The rules of a policy for each kind of tools; tools of one kind are decided about alike.
+    """Yield the rule diagram of each tool class of a policy; tools of one class are decided alike.
 
     Args:
         policy: the policy.
-        whens: all conditions that will be asked about, the policy's own among them.
-        changed: which of the conditions tell tools that matter from others; None for all tools.
+        whens: all conditions that will be evaluated, including those of the policy.
+        changed: the conditions that select the relevant tools; None for all tools.
 
     Yields:
-        One tool of the kind, which of the conditions can hold for it, and the ruling; None where there are
-        too many regions.
+        One tool of the class, the conditions that can hold for it, and its rule diagram. None replaces the
+        diagram if the arguments have too many regions.
     """
     lists, memory = Lists(policy.spec.get("lists", {})), Memory()
     seen: set[Kind] = set()

@@ -1,4 +1,4 @@
-"""What the schema of a tool says about one of its arguments."""
+"""The constraints of a tool's argument schema on one argument."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TYPES = ("null", "boolean", "number", "string", "array", "object")
 ANYTHING: Mapping[str, Any] = {}
 NOTHING: Mapping[str, Any] = {"enum": []}
 
-# What means something else without the other.
+# Keywords whose meaning depends on each other.
 _TOGETHER = (
     {"properties", "patternProperties", "additionalProperties", "unevaluatedProperties"},
     {"items", "prefixItems", "unevaluatedItems"},
@@ -30,11 +30,11 @@ _TEXTS = ("text", "a", "some longer text that is not about anything", "2030-01-0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What may stand at one path of the arguments.
+    """The constraints on the value at one path of the arguments.
 
     Attributes:
-        schema: what a value there has to fit.
-        optional: whether there may be nothing.
+        schema: the schema of the value.
+        optional: True if the value may be missing.
     """
 
     schema: Mapping[str, Any]
@@ -49,7 +49,7 @@ def _type(value: Any) -> str:
 
 
 def _few(schema: Mapping[str, Any]) -> list[Any] | None:
-    """All values that may fit a schema without choices, if they are few."""
+    """Return all values that fit a schema without choices, if they are few."""
     match schema.get("type"):
         case "null":
             return [None]
@@ -63,7 +63,7 @@ def _few(schema: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What has to fit two schemas has to fit this; where both speak of the same, only the first is heard."""
+    """Return a schema that combines two; if both use a keyword group, that of the first wins."""
     known = {*one}
     for together in _TOGETHER:
         if known & together:
@@ -85,23 +85,23 @@ class Schema:
         self._known: dict[tuple[int, str], bool] = {}
 
     def accepts_all(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether the tool can be called with some arguments."""
+        """Return True if the tool accepts the arguments."""
         return self._anything or not violations(self._root, arguments)
 
     def accepts(self, schema: Mapping[str, Any], value: Any) -> bool:
-        """Whether a value fits a part of the schema."""
+        """Return True if a value fits a part of the schema."""
         if not schema:
             return True
         key = (id(schema), repr(value))
         if key not in self._known:
             try:
                 self._known[key] = not violations({**schema, **self._shared}, value)
-            except ValueError:  # it refers to what only the whole has; the whole is asked in the end
+            except ValueError:  # a reference to the whole document, which is validated in the end
                 self._known[key] = True
         return self._known[key]
 
     def place(self, path: Path) -> Place:
-        """What may stand at a path."""
+        """Return the constraints on the value at a path."""
         schema: Mapping[str, Any] = self._root
         optional = False
         for depth, segment in enumerate(path):
@@ -125,7 +125,7 @@ class Schema:
         return found
 
     def types(self, schema: Mapping[str, Any], depth: int = 0) -> frozenset[str]:
-        """The types of values that may fit; `integer` is a kind of `number`."""
+        """Return the types of values that fit; `integer` counts as `number`."""
         found = frozenset(TYPES)
         if depth > _DEEPEST:
             return found
@@ -144,7 +144,7 @@ class Schema:
         return found
 
     def only(self, schema: Mapping[str, Any], name: str, depth: int = 0) -> Mapping[str, Any]:
-        """A part of a schema that values of one type have to fit, as far as there is one; without choices."""
+        """Return the constraints on values of one type, without those that depend on choices."""
         found = schema
         if depth > _DEEPEST:
             return found
@@ -157,12 +157,12 @@ class Schema:
         return found
 
     def is_whole(self, schema: Mapping[str, Any]) -> bool:
-        """Whether numbers that fit are integers."""
+        """Return True if all numbers that fit are integers."""
         declared = self.only(schema, "number").get("type", ())
         return "integer" in declared and "number" not in declared
 
     def finite(self, schema: Mapping[str, Any], depth: int = 0) -> list[Any] | None:
-        """All values that may fit, if they are listed."""
+        """Return all values that fit, if they can be listed."""
         if depth > _DEEPEST:
             return None
         if "const" in schema:
@@ -178,11 +178,11 @@ class Schema:
         return [value for values in listed if values for value in values] if all(listed) else None
 
     def samples(self, schema: Mapping[str, Any], depth: int = 0) -> Iterator[Any]:
-        """Some values that fit; none where none is found."""
+        """Yield some values that fit; possibly none."""
         return (value for value in self._guesses(schema, depth) if self.accepts(schema, value))
 
     def filled(self, schema: Mapping[str, Any], value: Any, depth: int = 0) -> Any:
-        """A value with everything added that its schema requires, as far as it is found."""
+        """Return a value with the members added that its schema requires, if values for them are found."""
         if not isinstance(value, dict) or depth > _DEEPEST:
             return value
         whole = self.only(schema, "object")
@@ -197,7 +197,7 @@ class Schema:
         return filled
 
     def fill(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Arguments with everything added that the tool requires, as far as it is found."""
+        """Return arguments with the members added that the tool requires, if values for them are found."""
         filled: dict[str, Any] = self.filled(self._root, arguments)
         return filled
 

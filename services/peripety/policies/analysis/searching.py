@@ -1,4 +1,4 @@
-"""Requests to try: from the regions where one has to be, and around what cannot be looked into."""
+"""Candidate requests: from given regions, with variations of what opaque conditions read."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ __all__ = ["candidates", "first_that", "first_where"]
 
 _PLAIN = 4
 _MOST_VARIED = 252
-# How many requests are asked about at once: most often the first is right.
+# Batch sizes of the replay. Most often the first request is already right.
 _BLOCKS = (1, 15, 240)
 
 
 def candidates(space: Space, wanted: int, *, accepted: bool = True) -> Iterator[ToolRequest]:
-    """Requests that are, or may be, in a set, the plainest first; none twice in a row.
+    """Yield requests that are, or may be, in a set, the plainest first, without repeating the previous one.
 
     Args:
         space: the requests to a tool.
         wanted: the set.
-        accepted: whether only requests will do whose arguments the tool accepts.
+        accepted: True to yield only requests whose arguments the tool accepts.
     """
     chosen = space.example(wanted)
     if chosen is None:
         return
     plain = (space.request(chosen, attempt) for attempt in range(_PLAIN))
-    varied = space.varied(chosen, Random(0), _MOST_VARIED)  # noqa: S311 - the same each time
+    varied = space.varied(chosen, Random(0), _MOST_VARIED)  # noqa: S311 - a fixed seed makes results reproducible
     previous: Any = None
     for request in chain(plain, varied):
         if request is not None and request != previous and (not accepted or space.accepts(request)):
@@ -46,12 +46,12 @@ def candidates(space: Space, wanted: int, *, accepted: bool = True) -> Iterator[
 def first_where(
     policy: Policy, where: Iterable[tuple[Space, int]], shows: Callable[[Replay], int]
 ) -> ToolRequest | None:
-    """The first request of some sets that shows something on the engine; None when none is found.
+    """Return the first request from some sets that has a property on the engine, or None.
 
     Args:
         policy: the policy.
-        where: the sets, with the tools that they are about, which take turns.
-        shows: which of some requests show it, as a mask.
+        where: the sets, each with the space of its tool; the sets alternate.
+        shows: returns the requests that have the property, as a mask.
     """
     in_turn = zip_longest(*(candidates(space, wanted) for space, wanted in where))
     return first_that(policy, (one for turn in in_turn for one in turn if one is not None), shows)
@@ -60,7 +60,7 @@ def first_where(
 def first_that(
     policy: Policy, requests: Iterator[ToolRequest], shows: Callable[[Replay], int]
 ) -> ToolRequest | None:
-    """The first of some requests that shows something on the engine; None if none of the first 256 does."""
+    """Return the first request that has a property on the engine; None if none of the first 256 has it."""
     for size in _BLOCKS:
         block = [*islice(requests, size)]
         if not block:

@@ -1,4 +1,4 @@
-"""The variables of one path of the arguments: which region a value is in, and what an array there has."""
+"""Diagram variables for one argument path: the region of the value, and the contents of an array."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 __all__ = ["Memory", "Seen", "Slot"]
 
 _MOST_ADDED = 64
-# No array is made longer than this only because its schema wants it: a schema may want a billion.
+# Limit for padding an array to the `minItems` of its schema, which may be a billion.
 _MOST_PADDED = 1000
 _OUTCOMES = (True, None)
 
 
 class Memory:
-    """What the engine said of values, and which texts matchers tell apart; for all tools of a policy."""
+    """Cache of engine results and string classes, shared by all tools of a policy."""
 
     def __init__(self) -> None:
         self._truths: dict[tuple[str, Any], bool | None] = {}
         self._classes: dict[tuple[str, tuple[Entries, ...]], Classes] = {}
 
     def truth(self, leaf: Leaf, value: Any) -> bool | None:
-        """Whether a leaf holds for a value of its argument; None where that cannot be evaluated."""
+        """Return whether a leaf holds for a value of its argument; None if it cannot be evaluated."""
         key = (leaf.key, _named(value))
         if key not in self._truths:
             self._truths[key] = truth(leaf.logic, {"arguments": _nested(leaf.path, value)})
         return self._truths[key]
 
     def classes(self, kind: str, entries: Iterable[Entries]) -> Classes:
-        """The classes that the matchers with some entries tell apart."""
+        """Return the classes of strings that the matchers with some entries distinguish."""
         key = (kind, tuple(entries))
         if key not in self._classes:
             self._classes[key] = Classes(kind, [one.values for one in key[1]])
@@ -63,14 +63,14 @@ def _nested(path: Path, value: Any) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Seen:
-    """What conditions ask about the value at one path.
+    """The conditions on the value at one path.
 
     Attributes:
-        matchers: for each kind the entries that are compared with, each with its number.
-        leaves: what the logic asks, by the text of it.
-        has_outer: whether something is asked about what the value is part of.
-        has_inner: whether something is asked about parts of the value.
-        is_listed: whether each value is told from all others, as the schema lists them.
+        matchers: the entries of each kind of matcher, with their numbers.
+        leaves: the leaves of the logic, by their canonical text.
+        has_outer: True if conditions also read a value that contains this one.
+        has_inner: True if conditions also read parts of the value.
+        is_listed: True if each value is a region of its own, because the schema lists the values.
     """
 
     matchers: dict[str, dict[Entries, int]] = field(default_factory=dict)
@@ -80,22 +80,22 @@ class Seen:
     is_listed: bool = False
 
     def match(self, kind: str, entries: Entries) -> None:
-        """Take in that a matcher asks."""
+        """Record the entries of a matcher."""
         numbers = self.matchers.setdefault(kind, {})
         numbers.setdefault(entries, len(numbers))
 
 
 class Slot:
-    """A path of the arguments as variables of diagrams.
+    """An argument path as variables of diagrams.
 
     Args:
         path: segments of the path.
-        seen: what is asked about it.
-        place: what the schema says of it.
+        seen: the conditions on the value.
+        place: the constraints of the schema on the value.
         schema: the schema of the tool.
-        diagrams: where the variables are made.
-        memory: what is known of values.
-        all_values: whether values that the schema refuses are wanted as well.
+        diagrams: the store that creates the variables.
+        memory: the cache of engine results.
+        all_values: True to include values that the schema rejects.
     """
 
     def __init__(
@@ -180,11 +180,11 @@ class Slot:
         return self._diagrams.among(self.variable, self._array)
 
     def is_value(self, value: Any) -> int:
-        """Whether it is one of the values that the schema lists."""
+        """Return the set in which the argument has a value that the schema lists."""
         return self._in(lambda one: any(_named(example) == _named(value) for example in one.examples))
 
     def texts(self, kind: str, entries: Entries) -> tuple[int, int, int]:
-        """Whether a value cannot be read by a matcher, some value matches it, some value does not."""
+        """Return three sets: a matcher cannot read a value, matches some value, fails on some value."""
         key = (kind, entries)
         known = self._known.get(key)
         if known is None:
@@ -201,7 +201,7 @@ class Slot:
         return unreadable, matching, other
 
     def leaf(self, leaf: Leaf) -> tuple[int, int]:
-        """Whether a leaf holds, and whether it cannot be evaluated."""
+        """Return the sets in which a leaf holds, and in which it cannot be evaluated."""
         known = self._known.get(leaf.key)
         if known is None:
             known = self._known[leaf.key] = tuple(
@@ -212,12 +212,12 @@ class Slot:
         return holds, fails
 
     def _of_others(self, leaf: Leaf, outcome: object) -> int:
-        """The values but arrays of which the logic says something."""
+        """Return the set of values other than arrays for which a leaf has an outcome."""
         at = [one.key for one in self._leaves].index(leaf.key)
         return self._in(lambda one: not one.is_array and one.logic[at] is outcome)
 
     def _of_arrays(self, leaf: Leaf, outcome: object) -> int:
-        """The arrays of which the logic says something: it sees if they are empty, or what they have."""
+        """Return the set of arrays for which a leaf has an outcome, by their elements or by being empty."""
         if not self._array:
             return NO
         if leaf.needles:
@@ -231,16 +231,16 @@ class Slot:
         )
 
     def possible(self, outer: Slot | None) -> int:
-        """What holds of every request that the tool accepts.
+        """Return the constraints that every accepted request fulfils.
 
         Args:
-            outer: the slot that this one's value is a part of, if there is one.
+            outer: the variables of the value that contains this one, if there are any.
         """
         diagrams = self._diagrams
         found = YES
         if outer is not None:
             index = self.path[len(outer.path)].isdecimal()
-            inside = outer._in(lambda one: one.is_object or (one.is_array and index))  # noqa: SLF001 - its own kind
+            inside = outer._in(lambda one: one.is_object or (one.is_array and index))  # noqa: SLF001 - same class
             found = diagrams.either(self._in(lambda one: one.is_missing), inside)
         if not self.regions:
             return NO
@@ -264,21 +264,21 @@ class Slot:
         return rows[most]
 
     def examples(self) -> Iterator[Any]:
-        """Values of all regions."""
+        """Yield example values of all regions."""
         for region in self.regions:
             yield from (one for one in region.examples if one is not MISSING)
         for element in self.elements:
             yield from ([one] for one in element.examples)
 
     def value(self, chosen: Mapping[int, int], attempt: int) -> Any:
-        """A value in the chosen regions, or `MISSING`.
+        """Return a value in the chosen regions, or `MISSING`.
 
         Args:
-            chosen: for variables their values; those that are not there may have any.
-            attempt: which of several values, from 0.
+            chosen: the values of variables; variables that are not in it may have any value.
+            attempt: index of the example to return, from 0.
 
         Raises:
-            LookupError: none is known.
+            LookupError: no example is known.
         """
         region = self.regions[chosen.get(self.variable, 0)]
         if not region.is_array:
@@ -306,7 +306,7 @@ def _named(value: Any) -> str:
 
 
 def _strict(value: Any) -> tuple[str, Any]:
-    """A scalar by which it can be told from all that are not strictly equal."""
+    """Return a scalar in a form whose equality is strict equality in JSONLogic."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return type(value).__name__, value if isinstance(value, str | bool) else None
     return "number", float(value)

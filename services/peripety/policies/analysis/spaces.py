@@ -1,4 +1,4 @@
-"""All requests to one tool as far as conditions tell them apart, and conditions as sets of them."""
+"""The space of all requests to one tool, divided into regions by the conditions on it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ __all__ = ["Space"]
 _STEPS = 150_000
 _VARIED = 0.75
 _MOST_POOLED = 256
-# What an opaque expression may be, besides false.
+# The values of an opaque expression other than false, as masks.
 _TRUE, _NEITHER = 2, 4
 
 
 class Space:
-    """The requests to one tool, as variables: the roles of the caller, the arguments, and what is opaque.
+    """The requests to one tool, as variables for the caller's roles, the arguments and opaque expressions.
 
     Args:
         terms: the tool.
-        conditions: everything that will be asked.
-        memory: what is known of values.
-        all_values: whether to look at arguments that the tool refuses as well.
+        conditions: all conditions that will be evaluated.
+        memory: the cache of engine results.
+        all_values: True to include arguments that the tool rejects.
 
     Raises:
         TooLargeError: there are too many regions.
@@ -93,7 +93,7 @@ class Space:
         self._formulas: dict[int, tuple[int, int]] = {}
         self._possible: int | None = None
 
-    # --- what is asked ---
+    # --- collection of conditions ---
 
     def _see(self, condition: Resolved) -> None:
         for role in sorted(condition.roles or ()):
@@ -122,7 +122,7 @@ class Space:
                     self._see_formula(part)
 
     def _of_cases(self, cases: Sequence[Case]) -> tuple[int, int]:
-        """An expression by what it comes to in each case."""
+        """Return the sets of an expression from its value in each case."""
         holds = fails = NO
         for case in cases:
             here = YES
@@ -137,7 +137,7 @@ class Space:
 
     @property
     def possible(self) -> int:
-        """The requests that there are."""
+        """Return the set of all possible requests."""
         if self._possible is None:
             found = YES
             for slot in reversed(self._slots.values()):
@@ -148,7 +148,7 @@ class Space:
         return self._possible
 
     def condition(self, condition: Resolved) -> tuple[int, int]:
-        """The requests that a condition holds for, and those for which it cannot be evaluated."""
+        """Return the requests for which a condition holds, and those for which it cannot be evaluated."""
         known = self._known.get(id(condition))
         if known is None:
             known = self._known[id(condition)] = (condition, self._condition(condition))
@@ -165,7 +165,7 @@ class Space:
         return holds, fails
 
     def _then(self, holds: int, fails: int, following: tuple[int, int]) -> tuple[int, int]:
-        """What holds, and what fails, of two conditions; the second is asked where the first holds."""
+        """Return the sets of a conjunction; the second condition is evaluated only if the first holds."""
         also, broken = following
         return (
             self.diagrams.both(holds, also),
@@ -236,15 +236,15 @@ class Space:
     # --- requests ---
 
     def example(self, wanted: int) -> dict[int, int] | None:
-        """Where to find a request of a set; None if there is none."""
+        """Return the cheapest assignment in a set of requests, or None if the set is empty."""
         return self.diagrams.example(self.diagrams.both(self.possible, wanted))
 
     def request(self, chosen: Mapping[int, int], attempt: int = 0) -> ToolRequest | None:
-        """A request, as plain as can be; None when none is known.
+        """Return a request that is as plain as possible, or None if none is known.
 
         Args:
-            chosen: where it has to be, as `example` says.
-            attempt: which of several, from 0.
+            chosen: an assignment, as returned by `example`.
+            attempt: index of the variation, from 0.
         """
         arguments: dict[str, Any] = {}
         try:
@@ -258,16 +258,18 @@ class Space:
         return self.completed(arguments, roles)
 
     def completed(self, arguments: dict[str, Any], roles: tuple[str, ...]) -> ToolRequest:
-        """A request with what the tool requires besides."""
+        """Return a request with the arguments added that the tool requires."""
         return ToolRequest(self.terms.server, self.terms.tool, self._schema.fill(arguments), roles)
 
     def varied(self, chosen: Mapping[int, int], random: Random, times: int) -> Iterator[ToolRequest]:
-        """Requests that differ from one in what opaque expressions read, where it depends on these.
+        """Yield variations of a request in the arguments that opaque expressions read.
+
+        Yields nothing if the assignment does not depend on an opaque expression.
 
         Args:
-            chosen: where the one is, as `example` says.
-            random: what to draw from.
-            times: how many.
+            chosen: the assignment of the request, as returned by `example`.
+            random: the random number generator.
+            times: the number of variations.
         """
         asked = [self.opaque[key] for key, variable in self._opaque.items() if variable in chosen]
         if not asked:
@@ -288,7 +290,7 @@ class Space:
             yield self.completed(arguments, roles)
 
     def _pool(self, path: Path, literals: Sequence[Any]) -> list[Any]:
-        """Values to try at a path: those that its schema accepts of all that come to mind."""
+        """Return values to try at a path: schema samples, known examples, and values near the literals."""
         place = self._schema.place(path)
         numbers = {float(one) for one in literals if isinstance(one, int | float)} | {0.0}
         near = (plain(one + step) for one in sorted(numbers) for step in (0, -1, 1, -0.5, 0.5))
@@ -304,5 +306,5 @@ class Space:
         return [one for one in (*samples, *values) if self._schema.accepts(place.schema, one)][:_MOST_POOLED]
 
     def accepts(self, request: ToolRequest) -> bool:
-        """Whether the tool accepts the arguments of a request."""
+        """Return True if the tool accepts the arguments of a request."""
         return self._schema.accepts_all(request.arguments)

@@ -1,6 +1,7 @@
-"""Expressions over several arguments, case by case: where a schema lists the values of all of them but one.
+"""Case split of expressions over several arguments.
 
-In each case what is left reads one argument, whose types the schema tells, or none at all.
+It applies if the schema lists the values of all arguments but at most one. In each case the remaining
+expression reads one argument, with types known from the schema, or none.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ _MOST_CASES = 128
 
 
 class _NoLiteralError(Exception):
-    """A value cannot stand in the place of its variable."""
+    """A value cannot replace its variable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One choice of the values that a schema lists.
+    """One combination of listed values.
 
     Attributes:
-        values: of arguments, by their paths; `MISSING` where nothing stands.
-        formula: what the expression comes to with these; nothing in it is opaque.
+        values: the values by the paths of their arguments; `MISSING` for a missing one.
+        formula: the remaining expression, without opaque parts.
     """
 
     values: Mapping[Path, Any]
@@ -50,7 +51,7 @@ class Case:
 
 
 def cases(opaque: Opaque, schema: Schema, server: str, tool: str) -> list[Case] | None:
-    """All cases of an expression, as far as the tool accepts them; None where they cannot be told.
+    """Return all cases of an expression that the tool accepts; None if a split is not possible.
 
     Args:
         opaque: the expression.
@@ -81,7 +82,7 @@ def cases(opaque: Opaque, schema: Schema, server: str, tool: str) -> list[Case] 
 
 
 def _listed(path: Path, schema: Schema) -> list[Any] | None:
-    """All values that may stand at a path; None when they are not few."""
+    """Return all values at a path, including `MISSING`; None if they are not listed or contain arrays."""
     place = schema.place(path)
     values = schema.finite(place.schema)
     if values is None or any(isinstance(value, list) for value in values):
@@ -98,7 +99,7 @@ def _evaluated(logic: Any, values: Mapping[Path, Any], server: str, tool: str) -
 
 
 def _left(logic: Any, values: Mapping[Path, Any], schema: Schema, server: str, tool: str) -> Formula | None:
-    """What is left of an expression; None if that cannot be looked into."""
+    """Return the expression that remains after substitution; None if it has an opaque part."""
     try:
         left = _with_values(logic, values)
     except _NoLiteralError:
@@ -108,7 +109,7 @@ def _left(logic: Any, values: Mapping[Path, Any], schema: Schema, server: str, t
 
 
 def _with_values(logic: Any, values: Mapping[Path, Any]) -> Any:
-    """An expression with values in the place of variables."""
+    """Return an expression with values substituted for variables."""
     if isinstance(logic, list):
         return [_with_values(one, values) for one in logic]
     if not isinstance(logic, dict) or len(logic) != 1:
@@ -117,7 +118,7 @@ def _with_values(logic: Any, values: Mapping[Path, Any]) -> Any:
     if operator in {"var", "missing", "missing_some"}:
         return _variable(logic, values)
     if operator in ITERATING and isinstance(operand, list) and len(operand) > 1:
-        # What is done with each element sees nothing but that.
+        # The expression for each element reads only that element.
         source, each, *rest = operand
         return {operator: [_with_values(source, values), each, *_with_values(rest, values)]}
     return {operator: _with_values(operand, values)}
@@ -135,7 +136,7 @@ def _variable(logic: Mapping[str, Any], values: Mapping[Path, Any]) -> Any:
 
 
 def _arguments(operand: Any) -> Iterator[Path]:
-    """The paths of the arguments that an operand names."""
+    """Yield the paths of the arguments that an operand names."""
     for name in operand if isinstance(operand, list) else [operand]:
         path = segments_of(name) if isinstance(name, str) else None
         if path is not None and path[0] == "arguments" and len(path) > 1:

@@ -1,4 +1,4 @@
-"""Conditions in the terms of one tool: what of them is settled, and which arguments the rest is about."""
+"""Conditions resolved for one tool: the parts that are settled, and the arguments that the rest reads."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["Entries", "Lists", "Matching", "Resolved", "Terms"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """What a matcher compares with; the same object for the same entries of a policy."""
+    """The values that a matcher compares with; one object for equal entries of a policy."""
 
     values: tuple[str, ...]
 
 
 class Lists:
-    """The lists of a policy, and what matchers make of them."""
+    """The lists of a policy, expanded for matchers."""
 
     def __init__(self, lists: Mapping[str, Any]) -> None:
         self._lists = lists
         self._known: dict[tuple[str, ...], Entries] = {}
 
     def entries(self, among: Sequence[str]) -> Entries:
-        """The entries, with the values of lists in place of their names."""
+        """Return the entries with list names replaced by the values of the lists."""
         key = tuple(among)
         if key not in self._known:
             self._known[key] = Entries(tuple(dict.fromkeys(self._flat(key))))
@@ -48,7 +48,7 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """A matcher, with the paths that it is about for a tool."""
+    """A matcher, with the argument paths that it reads for a tool."""
 
     paths: tuple[Path, ...]
     kind: str
@@ -58,10 +58,10 @@ class Matching:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resolved:
-    """What of a condition depends on the request, for a tool that the rest of it holds for.
+    """The part of a condition that depends on the request, for a tool to which the condition applies.
 
     Attributes:
-        roles: the caller needs one of them; None when anybody will do.
+        roles: the caller needs one of them; None for any caller.
         matchings: the matchers, in order.
         formula: the logic; None without one.
     """
@@ -77,9 +77,6 @@ class Terms:
     Args:
         tool: the annotation.
         lists: the lists of the policy.
-
-    Attributes:
-        told: what the annotation says of it besides its names: equal for tools of which it says the same.
     """
 
     def __init__(self, tool: Mapping[str, Any], lists: Lists) -> None:
@@ -99,7 +96,7 @@ class Terms:
         self.told = sim.canonical(told)
 
     def applies(self, when: Mapping[str, Any]) -> bool:
-        """Whether a condition can hold for the tool, as far as that does not depend on the request."""
+        """Return True if a condition can hold for the tool, for some request."""
         return (
             self.server in when.get("servers", (self.server,))
             and self.tool in when.get("tools", (self.tool,))
@@ -108,7 +105,7 @@ class Terms:
         )
 
     def resolved(self, when: Mapping[str, Any]) -> Resolved:
-        """What is left of a condition that applies."""
+        """Return the part of an applicable condition that depends on the request."""
         known = self._known.get(id(when))
         if known is None:
             roles = frozenset(when["roles"]) if "roles" in when else None

@@ -1,4 +1,4 @@
-"""The texts that matchers of one kind tell apart: classes of them, each with examples."""
+"""Partition of strings into the classes that matchers of one kind distinguish, each with examples."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["NUMERAL", "UNREADABLE", "Classes"]
 
 NUMERAL = re.compile(r"[-+.0-9eE \t\n\r]*")
-"""What every text is that is taken for a number."""
+"""Pattern that every numeric string matches, though not only those."""
 
 UNREADABLE = -1
-"""The class of the texts that a kind cannot read."""
+"""The class of strings that a kind of matcher cannot read."""
 
 _UNREADABLE_EXAMPLES = {"path": ("relative",), "domain": ("no host", "?"), "email": ("nobody", "?")}
 _FRESH = ("other", "another", "z")
@@ -28,14 +28,14 @@ _MOST_EXAMPLES = 6
 
 
 def _fresh(before: str, after: str, taken: Container[str]) -> Iterator[str]:
-    """Texts with a word between two others that are not taken; without end."""
+    """Yield an endless sequence of strings with a word between two others, without those that are used."""
     words = chain(_FRESH, (f"z{number}" for number in count()))
     return (text for text in (f"{before}{word}{after}" for word in words) if text not in taken)
 
 
 @dataclass(slots=True)
 class _Hosts:
-    """Patterns of hosts: for each host the matchers that name it, and those that name all below it."""
+    """Host patterns: the matchers of each exact host, and of all hosts below a host."""
 
     exact: dict[str, int] = field(default_factory=dict)
     below: dict[str, int] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class _Hosts:
 
     @property
     def numeric(self) -> int:
-        """The matchers that match a host that is also a number, or may."""
+        """The matchers that match a host that is, or may be, a number."""
         found = self.every
         for table in (self.exact, self.below):
             for host, bits in table.items():
@@ -67,7 +67,7 @@ class _Hosts:
         return found
 
     def examples(self) -> Iterator[str]:
-        """Hosts, at least one of each class."""
+        """Yield hosts, at least one of each class."""
         known = {**self.exact, **self.below}
         for host in ("example", *known):
             if host in known:
@@ -78,13 +78,13 @@ class _Hosts:
 
 
 class Classes:
-    """The classes of texts that some matchers of one kind tell apart.
+    """The classes of strings that some matchers of one kind distinguish.
 
-    A class is a mask: bit `n` is set when matcher `n` has an entry that matches.
+    A class is a mask: bit `n` is set if matcher `n` has an entry that matches.
 
     Args:
-        kind: of the matchers.
-        matchers: the entries of each, none of them the name of a list.
+        kind: the kind of the matchers.
+        matchers: the entries of each matcher, with lists expanded.
     """
 
     def __init__(self, kind: str, matchers: Sequence[Iterable[str]]) -> None:
@@ -96,7 +96,7 @@ class Classes:
                 self._put(entry, 1 << number)
 
     def of(self, text: str) -> int:
-        """The class of a text."""
+        """Return the class of a string."""
         read = read_value(self.kind, text)
         if read is None:
             return UNREADABLE
@@ -111,17 +111,17 @@ class Classes:
                 return self._exact.get(read, 0)
 
     def may_be_numbers(self, outcome: int) -> bool:
-        """Whether texts of a class may be taken for numbers as well."""
+        """Return True if strings of a class may also be numeric."""
         return self.kind != "domain" or outcome < 0 or not outcome & ~self._hosts.numeric
 
     @property
     def mentioned(self) -> set[str]:
-        """The texts that entries are, without patterns."""
+        """The strings of the entries, without patterns."""
         return {*self._exact}
 
     @cached_property
     def examples(self) -> dict[int, tuple[str, ...]]:
-        """All classes there are, each with a few texts of it, the plainest first."""
+        """All classes, each with a few of its strings, the plainest first."""
         found: dict[int, list[str]] = {}
         for text in self._texts():
             texts = found.setdefault(self.of(text), [])

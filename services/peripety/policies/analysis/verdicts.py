@@ -1,4 +1,4 @@
-"""What is asked of an analysis besides issues and differences, and what it answers."""
+"""Queries and results of the analysis, besides lint issues and policy differences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Undecided:
     """Neither a proof nor a witness was found.
 
     Attributes:
-        why: one sentence for a person.
+        why: one sentence for display.
     """
 
     why: str
@@ -26,7 +26,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class Equivalent:
-    """Every request that the tools accept is decided the same; this is proved."""
+    """Proof that every request that the tools accept is decided alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +34,26 @@ class Differs:
     """Some request is decided differently.
 
     Attributes:
-        witness: one, which was replayed on the engine.
+        witness: such a request, confirmed on the engine.
     """
 
     witness: ToolRequest
 
 
 Verdict: TypeAlias = Equivalent | Differs | Undecided
-"""How a variant of some rules compares with them."""
+"""The result of comparing a variant with the original rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Requests that are wanted: those that get as far as a rule, and do there what is asked for.
+    """A set of requests to find: those that reach a rule and fulfil given conditions.
 
     Attributes:
-        rule: index of the rule in `Policy.rules`; none before it takes hold. Their number stands for what
-            happens when none does.
-        decides: whether the rule has to take hold itself, be it that it cannot be evaluated.
-        holds: conditions, as in `when` of a rule, that all have to hold.
-        fails: conditions that must not hold, and which can be evaluated.
+        rule: index of the rule in `Policy.rules`; no earlier rule applies. The number of rules means that no
+            rule applies.
+        decides: True if the rule itself has to apply, possibly because it cannot be evaluated.
+        holds: conditions, as in `when` of a rule, that must all hold.
+        fails: conditions that must be evaluable and must not hold.
     """
 
     rule: int
@@ -67,7 +67,7 @@ class Reached:
     """A target can be reached.
 
     Attributes:
-        request: how; it was replayed on the engine.
+        request: a request that reaches it, confirmed on the engine.
     """
 
     request: ToolRequest
@@ -75,8 +75,8 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """No request that the tools accept reaches a target; this is proved."""
+    """Proof that no request that the tools accept reaches a target."""
 
 
 Reach: TypeAlias = Reached | Unreachable | Undecided
-"""Whether a target can be reached."""
+"""The result of a search for a target."""

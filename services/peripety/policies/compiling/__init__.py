@@ -1,1 +1,1 @@
-"""From a written policy to rules, and to scenarios that they pass: write, filter, verify, judge, repair."""
+"""Authoring of policies by a model: write, filter, verify, judge and repair rules and test scenarios."""

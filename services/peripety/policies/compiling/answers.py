@@ -1,4 +1,4 @@
-"""What models answer about policies: the schemas that they are held to, and how answers are read."""
+"""Response schemas of the authoring prompts, and parsers of the responses."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _TEXT = {"type": "string", "maxLength": 4_000}
 
 
 def rules_schema(tools: Sequence[ToolAnnotation]) -> dict[str, Any]:
-    """What rules for some tools of one server have to be: of the tools and argument roles there are."""
+    """Return the schema of rules for tools of one server, limited to existing tools and argument roles."""
     return _of({"rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}}}) | _rule_parts(tools)
 
 
 def patches_schema(tools: Sequence[ToolAnnotation]) -> dict[str, Any]:
-    """What a change of the rules for some tools has to be."""
+    """Return the schema of a patch of the rules for some tools."""
     operation = _of(
         {
             "op": {"enum": ["update", "add", "delete"]},
@@ -56,12 +56,12 @@ def patches_schema(tools: Sequence[ToolAnnotation]) -> dict[str, Any]:
 
 
 def scenarios_schema(tools: Sequence[ToolAnnotation]) -> dict[str, Any]:
-    """What scenarios for some tools have to be: of their servers and tools, and of no other."""
+    """Return the schema of test scenarios, limited to the servers and names of the given tools."""
     return _of({"scenarios": {"type": "array", "items": _scenario(tools)}})
 
 
 def judgement_schema(tools: Sequence[ToolAnnotation]) -> dict[str, Any]:
-    """What a judgement has to be: who is to blame in fields, never in words."""
+    """Return the schema of a judgement. Fault is attributed in fields, never in prose."""
     attribution = _of(
         {
             "description": {"type": "string"},
@@ -83,7 +83,7 @@ def judgement_schema(tools: Sequence[ToolAnnotation]) -> dict[str, Any]:
 def scenarios_read(
     scenarios: Iterable[Mapping[str, Any]], source: ScenarioSource
 ) -> tuple[TestScenario, ...]:
-    """The scenarios of an answer that is valid against its schema."""
+    """Parse the scenarios of a response that is valid against its schema."""
     return tuple(
         TestScenario(
             scenario["description"],
@@ -122,7 +122,7 @@ def _scenario(tools: Sequence[ToolAnnotation]) -> dict[str, Any]:
 
 
 def _rule_parts(tools: Sequence[ToolAnnotation]) -> dict[str, Any]:
-    """The definitions of rules, from the schema of policy documents; the server is not the model's matter."""
+    """Return the definitions of rules from the policy schema, without the fixed server name."""
     known = copy.deepcopy(schema_document(POLICY_SPEC)["$defs"])
     parts = {name: known[name] for name in ("Rule", "Condition", "Matcher", "JsonValue")}
     condition, matcher = parts["Condition"]["properties"], parts["Matcher"]["properties"]

@@ -1,4 +1,4 @@
-"""What was written before for the same inputs, prompts, schema and model, so that nobody is asked again."""
+"""Cache of model output by the fingerprint of its inputs, prompts, schema and model."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ __all__ = ["Artifacts", "MemoryArtifacts", "fingerprint", "key_of"]
 
 
 class Artifacts(Protocol):
-    """Keeps what was written, by keys that say of what. It may lose any of it."""
+    """Cache of model output by key. Entries may be lost at any time."""
 
     async def get(self, key: str) -> bytes | None:
-        """What is kept under a key; None when nothing is."""
+        """Return the value of a key, or None."""
         ...
 
     async def put(self, key: str, value: bytes) -> None:
-        """Keep something under a key, in place of what is there."""
+        """Store a value under a key and replace an earlier one."""
         ...
 
 
 class MemoryArtifacts:
-    """Keeps it as long as the process lives."""
+    """In-memory cache for the lifetime of the process."""
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
 
     async def get(self, key: str) -> bytes | None:
-        """What is kept under a key; None when nothing is."""
+        """Return the value of a key, or None."""
         return self._kept.get(key)
 
     async def put(self, key: str, value: bytes) -> None:
-        """Keep something under a key, in place of what is there."""
+        """Store a value under a key and replace an earlier one."""
         self._kept[key] = value
 
 
 def key_of(*parts: Any) -> str:
-    """A digest of JSON values and of the version of this program, in hex."""
+    """Return a hex digest of JSON values and of the program version."""
     text = json.dumps([__version__, *parts], sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()
 
 
 def fingerprint(order: CompileOrder) -> str:
-    """A digest of all that the result of an order depends on, but who answers where it names nobody.
+    """Return a digest of all inputs of an order, except for the default model.
 
-    The budget is no part of it: what was compiled for less money is as good.
+    The budget is left out, because a result with a smaller budget is equally valid.
     """
     limits = asdict(order.limits)
     del limits["budget"]

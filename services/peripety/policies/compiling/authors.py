@@ -1,4 +1,4 @@
-"""The authors of scenarios in a run, one for each batch: what they write first, and in answer to feedback."""
+"""Scenario authors of a run: one conversation per batch, for first scenarios and for replacements."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _GIVEN_UP = frozenset({"TURNS_USED_UP"})
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What an author wrote in one turn.
+    """The result of one turn of an author.
 
     Attributes:
-        batch: about which tools.
-        scenarios: the new ones.
-        turn: what the turn used; None when they were written before and nobody was asked.
-        session: the conversation; None likewise.
-        feedback: what they answer.
+        batch: the tools of the scenarios.
+        scenarios: the new scenarios.
+        turn: usage of the turn; None for cached scenarios.
+        session: the conversation; None for cached scenarios.
+        feedback: the feedback that the scenarios respond to.
     """
 
     batch: Batch
@@ -48,16 +48,15 @@ class Contribution:
 
 
 class Authors:
-    """Writes the scenarios of all batches.
+    """Pool of the scenario authors of all batches.
 
-    What was written before for the same is taken as it is, without a conversation; then nothing is asked
-    for again, either.
+    Cached scenarios of equal inputs are used without a conversation. No replacements are requested for them.
 
     Args:
         context: the run.
 
     Attributes:
-        contributions: what was written last, in the order of the batches.
+        contributions: the latest results, in the order of the batches.
         turns: the turns of all conversations, in that order.
     """
 
@@ -69,10 +68,10 @@ class Authors:
         self.turns: tuple[GenerationTurn, ...] = ()
 
     async def write(self, batch: Batch) -> tuple[Contribution, ...]:
-        """The scenarios for a batch, or for its parts when one answer cannot hold them.
+        """Write the scenarios of a batch, or of its parts if one response cannot hold them.
 
         Raises:
-            PeripetyError: what `ModelGateway.stream` raises.
+            PeripetyError: as raised by `ModelGateway.stream`.
         """
         context = self._context
         own = self._handwritten(batch)
@@ -91,18 +90,18 @@ class Authors:
         return parts
 
     def begun(self, contributions: Sequence[Contribution]) -> None:
-        """Remember the first contributions, so that their authors can be asked again."""
+        """Record the first contributions, so that their authors can write replacements."""
         self.contributions = tuple(contributions)
         self._sessions = {one.batch: one.session for one in contributions if one.session is not None}
         self._untold = dict.fromkeys(self._sessions, ScenarioFeedback())
         self.turns = tuple(one.turn for one in contributions if one.turn is not None)
 
     def tell(self, feedback: ScenarioFeedback, scenarios: Iterable[TestScenario]) -> None:
-        """Remember what was found out, for the next turn of whoever it concerns.
+        """Add feedback for the next turn of the authors that it concerns.
 
         Args:
-            feedback: what was found out.
-            scenarios: those that corrections are about.
+            feedback: the feedback.
+            scenarios: the scenarios that the corrections refer to.
         """
         requests = {scenario.description: scenario.request for scenario in scenarios}
         for batch, before in self._untold.items():
@@ -120,16 +119,16 @@ class Authors:
 
     @property
     def are_wanted(self) -> bool:
-        """Whether somebody has something to write."""
+        """Return True if an author has to write replacements."""
         return any(map(self._needs_turn, self._untold.values()))
 
     async def replace(self) -> AsyncIterator[Progress]:
-        """Let everybody write who has something to write; what they wrote is in `contributions`.
+        """Write replacements in all conversations with open feedback; the results are in `contributions`.
 
-        Whoever gives no valid answer, or has no turn left, contributes nothing.
+        An author without a valid response or without turns left contributes nothing.
 
         Raises:
-            PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
+            PeripetyError: as raised by `ModelGateway.stream`, except for invalid responses.
         """
         asked = [(batch, part) for batch, part in self._untold.items() if self._needs_turn(part)]
         self._untold |= dict.fromkeys((batch for batch, _ in asked), ScenarioFeedback())
@@ -153,7 +152,7 @@ class Authors:
         self.turns += tuple(one.turn for one in self.contributions if one.turn is not None)
 
     def _needs_turn(self, feedback: ScenarioFeedback) -> bool:
-        """Whether there is something to write: corrections alone are made in place."""
+        """Return True if replacements are needed; corrections alone are applied in place."""
         again = self._context.order.replace_corrected and feedback.corrections
         return bool(feedback.discarded or feedback.probes or again)
 

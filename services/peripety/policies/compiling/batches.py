@@ -1,4 +1,4 @@
-"""Tools by their servers, so many at a time, and work on many batches at once."""
+"""Batches of tools by server, and parallel work on batches."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _TOO_LONG = frozenset({"CONTEXT_LENGTH_EXCEEDED"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Tools of one server that are asked about together; each is only itself.
+    """Tools of one server that share a prompt. Batches compare by identity.
 
     Attributes:
         tools: the tools, at least one.
-        is_all: whether the server has no others.
+        is_all: True if the server has no other tools.
     """
 
     tools: tuple[ToolAnnotation, ...]
@@ -42,24 +42,24 @@ class Batch:
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """The display name."""
         if self.is_all:
             return self.server_name
         return f"{self.server_name} ({self.tools[0].tool_name} to {self.tools[-1].tool_name})"
 
     def has(self, request: ToolRequest) -> bool:
-        """Whether a request calls one of its tools."""
+        """Return True if a request calls one of the tools."""
         names = (tool.tool_name for tool in self.tools)
         return request.server_name == self.server_name and request.tool_name in names
 
     def halves(self) -> tuple[Batch, Batch]:
-        """Two smaller ones."""
+        """Split the batch in two."""
         middle = (len(self.tools) + 1) // 2
         return Batch(self.tools[:middle], is_all=False), Batch(self.tools[middle:], is_all=False)
 
 
 def batches(tools: Iterable[ToolAnnotation], most: int) -> tuple[Batch, ...]:
-    """The tools by servers, in the order in which these come first, at most `most` at a time."""
+    """Group tools by server, in order of first appearance, into batches of at most `most` tools."""
     of_server: dict[str, list[ToolAnnotation]] = {}
     for tool in tools:
         of_server.setdefault(tool.server_name, []).append(tool)
@@ -71,10 +71,10 @@ def batches(tools: Iterable[ToolAnnotation], most: int) -> tuple[Batch, ...]:
 
 
 async def halving(batch: Batch, ask: Callable[[Batch], Awaitable[T]]) -> list[tuple[Batch, T]]:
-    """Ask about a batch; when that is too much for one answer, about its halves, and so on.
+    """Request a response for a batch; if it does not fit, split the batch in halves and repeat.
 
     Raises:
-        PeripetyError: what `ask` raises, but for answers that are cut off about more than one tool.
+        PeripetyError: as raised by `ask`, except for truncated responses about more than one tool.
     """
     try:
         return [(batch, await ask(batch))]
@@ -87,12 +87,12 @@ async def halving(batch: Batch, ask: Callable[[Batch], Awaitable[T]]) -> list[tu
 async def in_parallel(
     work: Sequence[Coroutine[Any, Any, T]],
 ) -> AsyncIterator[tuple[int, T | PeripetyError]]:
-    """Do pieces of work at once; none of them stops another.
+    """Run coroutines concurrently; a failure does not cancel the others.
 
-    When the iteration ends, however it does, nothing of them is running any more.
+    When the iteration ends for any reason, all of them are finished or cancelled.
 
     Yields:
-        The number of each piece when it is done, with its result, or why there is none.
+        The index of each coroutine when it is done, with its result or its error.
     """
     done: asyncio.Queue[asyncio.Task[T]] = asyncio.Queue()
     numbers = {asyncio.ensure_future(piece): number for number, piece in enumerate(work)}

@@ -1,4 +1,31 @@
-"""What of a judgement stands. A model's word never makes a scenario expect `allow` that did not."""
+"""Fault attribution: whether a rule or a test scenario is wrong when the two disagree.
+
+Why there is a judge at all. A run has two sources of truth, written by models from the same text: the rules
+and the test scenarios. A failing scenario shows a contradiction, not its cause. Repairing the rules until
+every scenario passes would let one wrong scenario corrupt the policy; dropping scenarios that fail would hide
+wrong rules. So a third model call, the judge, attributes each failure to the rule, the scenario or both.
+
+Why its answer is not simply applied. The judge is a model as well, and a policy is a security boundary. A
+wrong or manipulated attribution must not be able to widen the policy. `ruling` therefore applies an
+attribution only in the safe direction. It is a pure function without a model call, so its decisions can be
+audited and repeated.
+
+Invariants.
+
+- A scenario that did not expect `allow` never expects it because of a judge. Such corrections are rejected.
+  Any other correction of a scenario that a model wrote is applied.
+- A handwritten scenario is never changed. Blame on it is rejected and reported as a warning, because its
+  author may have to look at it.
+- Each failure that remains after the corrections is a problem of the rules, whether it was attributed or not.
+  A silent judge therefore cannot make a failure disappear.
+- Attributions of passing scenarios are ignored. The first attribution per scenario wins, so that later probe
+  rounds cannot overrule earlier ones.
+- All attributions of failures are recorded in the audit log, rejected ones too. If the run fails in the end,
+  the rejected ones are part of the findings, so that a person can decide.
+
+Alternatives. Letting the repair of the rules decide would make it a judge in its own case. Several judges
+with a majority vote multiply the cost, and models from the same family share their errors.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +51,13 @@ __all__ = ["Attribution", "Ruling", "ruling"]
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What a judge says about one scenario that failed.
+    """The attribution of one failed scenario by a judge.
 
     Attributes:
         description: the scenario.
-        blame: who is to blame.
-        reasoning: why.
-        corrected: what the scenario should expect, in the judge's opinion; None when it does not say.
+        blame: the party at fault.
+        reasoning: the reason.
+        corrected: the expectation that the judge considers correct; None if it gives none.
     """
 
     description: str
@@ -41,14 +68,14 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What follows from a judgement.
+    """The result of resolving the attributions of a judge.
 
     Attributes:
-        judgements: what was said of each failure, and whether it was put aside; in the order of failures.
-        corrections: the expectations that are put right.
-        problems: the scenarios, corrections made, that the rules still have to meet.
-        contested: those of them that should expect less in the judge's opinion, with that opinion.
-        warnings: what a person should know.
+        judgements: each attribution, and whether it was rejected; in the order of failures.
+        corrections: the corrected expectations.
+        problems: the scenarios, after corrections, that the rules still have to meet.
+        contested: the scenarios among them whose correction was rejected, with the attribution.
+        warnings: findings for the author of the policy.
     """
 
     judgements: tuple[Judgement, ...] = ()
@@ -59,19 +86,20 @@ class Ruling:
 
 
 def ruling(failures: Iterable[ScenarioResult], attributions: Iterable[Attribution]) -> Ruling:
-    """Say what of a judge's words stands.
+    """Resolve the fault attributions of a judge.
 
-    - Blame on a rule stands.
-    - Blame on a handwritten scenario is put aside, with a warning: the rules have to meet it.
-    - A correction stands when the scenario expected `allow`, or when it does not expect it afterwards.
-      Any other is put aside, and the rules have to meet the scenario as it is.
-    - A failure that nobody is blamed for, or that stays one once it is corrected, is a problem of the rules.
+    - Blame on a rule is accepted.
+    - Blame on a handwritten scenario is rejected with a warning; the rules have to meet the scenario.
+    - A correction is accepted if the new expectation is not `allow`; any other is rejected, and the rules
+      have to meet the scenario unchanged.
+    - A failure without an attribution, or one that still fails after its correction, is a problem of the
+      rules.
 
-    What is said of scenarios that did not fail is not heard; of two words about one scenario, the first is.
+    Ignores attributions of passing scenarios. The first attribution per scenario wins.
 
     Args:
         failures: the scenarios that failed.
-        attributions: what the judge says.
+        attributions: the attributions.
     """
     said: dict[str, Attribution] = {}
     for attribution in attributions:
@@ -107,7 +135,7 @@ def ruling(failures: Iterable[ScenarioResult], attributions: Iterable[Attributio
 
 
 def _correction(scenario: TestScenario, word: Attribution) -> ScenarioCorrection | None:
-    """The correction that stands; None when nothing is to be corrected, or must not be."""
+    """Return the accepted correction, or None if there is nothing to correct or it must not be."""
     expected, right = scenario.expected_decision, word.corrected
     if word.blame is Blame.RULE or scenario.source is ScenarioSource.HANDWRITTEN:
         return None
@@ -118,6 +146,6 @@ def _correction(scenario: TestScenario, word: Attribution) -> ScenarioCorrection
 
 def _stands(scenario: TestScenario, word: Attribution) -> Finding:
     message = (
-        f'the judge blames the handwritten scenario "{scenario.description}", which stands: {word.reasoning}'
+        f'the judge blames the handwritten scenario "{scenario.description}", not changed: {word.reasoning}'
     )
     return Finding("HANDWRITTEN_BLAMED", "", message, Severity.WARNING)

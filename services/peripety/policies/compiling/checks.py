@@ -1,4 +1,4 @@
-"""What is refused before a model is asked: orders that no rules could fulfil."""
+"""Validation of an order before any model call: inputs that no rules could fulfil."""
 
 from __future__ import annotations
 
@@ -35,33 +35,33 @@ _FIELDS = {
 
 
 def check_order(order: CompileOrder) -> None:
-    """Refuse an order that cannot be carried out; all that is wrong is told at once.
+    """Validate an order and report all violations at once.
 
     Raises:
-        InvalidArgumentError: the violations name each field (code ORDER_INVALID), or each place of the
+        InvalidArgumentError: the violations name each field (code ORDER_INVALID), or each position in the
             tools, lists and invariants (code FOUNDATION_INVALID).
     """
     violations = [*_of_texts(order), *_of_limits(order)]
     if violations:
-        raise _refused("what to compile", "ORDER_INVALID", violations)
+        raise _refused("order", "ORDER_INVALID", violations)
     foundation = document_of(order, order.tools, [])
     errors = [one for one in sim.validate_policy(foundation) if one.severity is Severity.ERROR]
     if errors:
-        raise _refused("what the rules stand on", "FOUNDATION_INVALID", [*map(_violation, errors)])
+        raise _refused("foundation", "FOUNDATION_INVALID", [*map(_violation, errors)])
     violations = [*_of_handwritten(order, sim.compile_policy(foundation))]
     if violations:
-        raise _refused("the handwritten scenarios", "ORDER_INVALID", violations)
+        raise _refused("handwritten scenarios", "ORDER_INVALID", violations)
 
 
 def _of_texts(order: CompileOrder) -> Iterator[FieldViolation]:
     size = len(order.constitution.encode("utf-8", "replace"))
     if not order.constitution.strip():
-        yield FieldViolation(".constitution", "is empty: write down what is allowed, and what is not")
+        yield FieldViolation(".constitution", "is empty; describe what is allowed and what is not")
     if size > MAX_CONSTITUTION_BYTES:
         reason = f"has {size} bytes; at most {MAX_CONSTITUTION_BYTES} are accepted, so shorten it"
         yield FieldViolation(".constitution", reason)
     if not order.tools:
-        yield FieldViolation(".tools", "is empty: name the tools that the policy is about")
+        yield FieldViolation(".tools", "is empty; add the tools that the policy applies to")
 
 
 def _of_limits(order: CompileOrder) -> Iterator[FieldViolation]:
@@ -72,7 +72,7 @@ def _of_limits(order: CompileOrder) -> Iterator[FieldViolation]:
 
 
 def _of_handwritten(order: CompileOrder, foundation: sim.Policy) -> Iterator[FieldViolation]:
-    """What no rules could meet: two scenarios at once, or one against an invariant."""
+    """Yield scenarios that no rules could meet: contradictions between two of them, or with an invariant."""
     names: dict[str, int] = {}
     asked: dict[bytes, int] = {}
     for number, scenario in enumerate(order.handwritten):
@@ -80,7 +80,7 @@ def _of_handwritten(order: CompileOrder, foundation: sim.Policy) -> Iterator[Fie
         first = names.setdefault(scenario.description, number)
         if first != number:
             yield FieldViolation(
-                f"{field}.description", f"is that of scenario {first}; it names the scenario"
+                f"{field}.description", f"equals that of scenario {first}; choose a unique one"
             )
         try:
             decided = foundation.decide(scenario.request)
@@ -88,7 +88,7 @@ def _of_handwritten(order: CompileOrder, foundation: sim.Policy) -> Iterator[Fie
             yield FieldViolation(f"{field}.request", error.message)
             continue
         if decided.by_invariant and not scenario.expected_decision.is_met_by(decided.decision):
-            reason = f"no rule can bring it about: {decided.rule_id} always says {decided.decision.value}"
+            reason = f"cannot be met: invariant {decided.rule_id} always decides {decided.decision.value}"
             yield FieldViolation(f"{field}.expected", reason)
         earlier = asked.setdefault(request_key(scenario.request), number)
         there = order.handwritten[earlier].expected_decision
@@ -98,9 +98,9 @@ def _of_handwritten(order: CompileOrder, foundation: sim.Policy) -> Iterator[Fie
 
 
 def _violation(finding: Finding) -> FieldViolation:
-    """A finding, where it stands in a request."""
+    """Return a finding as a violation of a request field."""
     if not finding.path:
-        # The whole is too large; a foundation alone is held to the same limit when it is read.
+        # The document as a whole is too large. The size limit of a policy applies to its foundation as well.
         return FieldViolation(".tools", f"together with the foundation: {finding.violation.reason}")
     first, _, rest = finding.path.removeprefix("/").partition("/")
     if first != "tools":
@@ -112,5 +112,5 @@ def _violation(finding: Finding) -> FieldViolation:
 
 def _refused(what: str, reason: str, violations: list[FieldViolation]) -> InvalidArgumentError:
     first = violations[0]
-    message = f"{what} cannot be: {first.field} {first.reason} ({len(violations)} in all)"
+    message = f"{what} invalid: {first.field} {first.reason} ({len(violations)} in all)"
     return InvalidArgumentError(message, code=reason, violations=violations)

@@ -1,4 +1,4 @@
-"""From a written policy to rules and scenarios that agree: the phases, one after the other."""
+"""Policy compiler: the phases from a written policy to rules that pass their test scenarios."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ __all__ = ["PolicyCompiler"]
 
 
 class PolicyCompiler:
-    """Compiles policies.
+    """Compiler of written policies.
 
     Args:
-        gateway: answers.
-        artifacts: keeps what was written for the same, batch by batch.
+        gateway: the model gateway.
+        artifacts: the cache of model output per batch.
     """
 
     def __init__(self, gateway: ModelGateway, artifacts: Artifacts) -> None:
@@ -80,21 +80,21 @@ class PolicyCompiler:
         self._artifacts = artifacts
 
     def fingerprint(self, order: CompileOrder) -> str:
-        """A digest of all that the result depends on, but the model where the order names none."""
+        """Return a digest of all inputs of an order, except for the default model."""
         return fingerprint(order)
 
     async def compile(self, order: CompileOrder) -> AsyncIterator[CompileEvent]:
         """Write rules and scenarios, and repair both until they agree.
 
-        Whenever the iteration is left, nothing of it is running any more.
+        Leaving the iteration early stops all work.
 
         Yields:
-            What happens, and `Compiled` or `Failed` as the last event.
+            Events, with `Compiled` or `Failed` as the last one.
 
         Raises:
-            InvalidArgumentError: the order cannot be carried out; the violations name its fields.
-            PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong and for the
-                budget of the order.
+            InvalidArgumentError: the order is invalid; the violations name its fields.
+            PeripetyError: as raised by `ModelGateway.stream`, except for invalid responses and an exhausted
+                budget.
         """
         await asyncio.to_thread(check_order, order)
         gateway = MeteredGateway(self._gateway, order.limits.budget)
@@ -105,7 +105,7 @@ class PolicyCompiler:
 
 
 class _Run:
-    """One order under way."""
+    """One order in progress."""
 
     def __init__(self, context: Context) -> None:
         order = context.order
@@ -122,7 +122,7 @@ class _Run:
         self._policy: Policy | None = None
 
     async def events(self) -> AsyncIterator[CompileEvent]:
-        """Everything that happens."""
+        """Yield all events of the run."""
         findings: tuple[Finding, ...] = ()
         try:
             async with following(self._phases()) as events:
@@ -153,7 +153,7 @@ class _Run:
                 async for event in events:
                     yield event
 
-    # ---- writing
+    # ---- write
 
     async def _write_rules(self) -> AsyncIterator[CompileEvent]:
         own = self._batches()
@@ -185,16 +185,16 @@ class _Run:
         return batches(self._order.tools, self._order.limits.tools_per_batch)
 
     def _discarded(self, discarded: Iterable[DiscardedScenario]) -> Iterator[AuditEntry]:
-        """Put on record what was thrown out, and let its author know with the next turn."""
+        """Record discarded scenarios in the audit log, and as feedback for their authors."""
         thrown = tuple(discarded)
         self._authors.tell(ScenarioFeedback(discarded=thrown), ())
         for one in thrown:
             yield self._context.note(ENGINE, one)
 
-    # ---- repairing
+    # ---- repair
 
     async def _rounds(self) -> AsyncIterator[CompileEvent]:
-        """Verify, judge and repair, until every scenario passes or nothing is left to try."""
+        """Verify, judge and repair, until every scenario passes or no change is left to try."""
         limits = self._order.limits
         judged = _Judged()
         for number in range(limits.repairs + 1):
@@ -231,7 +231,7 @@ class _Run:
             raise GivenUpError(not_met(failures, self._panel.contested, self._repairs.opinions))
 
     def _to_judge(self, results: Iterable[ScenarioResult], judged: _Judged) -> Iterator[ScenarioResult]:
-        """The results for those batches in which something failed or is new, or whose rules are."""
+        """Yield the results of batches with failures, new scenarios or changed rules."""
         known = [*results]
         place_of = self._book.place_of
         stirred = {
@@ -247,10 +247,10 @@ class _Run:
                 yield result
 
     def _found_out(self) -> ScenarioFeedback:
-        """What the authors of scenarios have to know of the last ruling.
+        """Return the feedback of the last judgement for the scenario authors.
 
-        Where corrected scenarios are to be replaced, those that still fail are not among them: the rules
-        have to meet them first.
+        If corrected scenarios are to be replaced, those that still fail are left out: the rules have to meet
+        them first.
         """
         ruling = self._panel.ruling
         failing = {scenario.description for scenario in ruling.problems}
@@ -300,10 +300,10 @@ class _Run:
         assert self._policy is not None  # noqa: S101 - rules are written first
         return self._policy
 
-    # ---- measuring
+    # ---- measure
 
     async def _measure(self) -> AsyncIterator[CompileEvent]:
-        yield self._context.progress(CompilePhase.MEASURING, "which scenarios add something")
+        yield self._context.progress(CompilePhase.MEASURING, "selecting the scenarios that add coverage")
         suite = await self._finished()
         for warning in suite.findings():
             self._context.warn(warning)
@@ -325,7 +325,7 @@ class _Run:
         )
 
     async def _finished(self) -> Finished:
-        """The final suite, as far as there is time; whoever leaves stops the work at its next piece."""
+        """Return the final suite within the time limit; leaving the iteration stops the work."""
         order, gateway, is_left = self._order, self._context.gateway, Event()
         try:
             return await asyncio.to_thread(
@@ -342,14 +342,14 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What judges were shown last: the scenarios by their descriptions, and the rules of each batch."""
+    """The previous input of the judges: descriptions of scenarios, and the rules of each batch."""
 
     descriptions: frozenset[str] = frozenset()
     rules: tuple[Sequence[Mapping[str, Any]], ...] = ()
 
 
 class _Pieces:
-    """What is written for many batches at once, in their order whoever is done first."""
+    """Concurrent writing for many batches, with results in the order of the batches."""
 
     def __init__(
         self, own: tuple[Batch, ...], write: Callable[[Batch], Coroutine[Any, Any, tuple[T, ...]]]
@@ -360,7 +360,7 @@ class _Pieces:
         self._failed: dict[int, PeripetyError] = {}
 
     async def done(self) -> AsyncIterator[tuple[str, float]]:
-        """Write, and name each batch that is done with the share of all that are."""
+        """Run the work, and yield each finished batch with the completed share."""
         async with following(in_parallel([self._write(batch) for batch in self._batches])) as pieces:
             async for number, piece in pieces:
                 if isinstance(piece, PeripetyError):
@@ -371,11 +371,12 @@ class _Pieces:
                 yield self._batches[number].name, share
 
     def results(self) -> list[Any]:
-        """What was written, in the order of the batches.
+        """Return the results in the order of the batches.
 
         Raises:
-            GivenUpError: some failed; the findings name them.
-            PeripetyError: all failed, and not because of what was answered, or the budget is used up.
+            GivenUpError: some batches failed; the findings name them.
+            PeripetyError: all batches failed for a reason other than the response, or the budget is
+                exhausted.
         """
         errors = [self._failed[number] for number in sorted(self._failed)]
         for error in errors:

@@ -1,4 +1,4 @@
-"""What all parts of a run share: the order, who answers, the record, and how far it is."""
+"""Shared state of an authoring run: order, gateway, audit log, warnings and progress."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_ANSWER = frozenset({"ANSWER_INVALID", "ANSWER_REFUSED", "CONTEXT_LENGTH_EXCE
 
 
 class GivenUpError(Exception):
-    """The run ends without a result; the findings say why."""
+    """The run ends without a result; the findings state the reasons."""
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:
         super().__init__()
@@ -37,15 +37,15 @@ class GivenUpError(Exception):
 
 @dataclass
 class Context:
-    """What all parts of a run share.
+    """Shared state of a run.
 
     Attributes:
-        order: what to compile.
-        gateway: answers, within the budget.
-        artifacts: keeps what was written.
+        order: the order.
+        gateway: the model gateway, limited to the budget.
+        artifacts: the cache of model output.
         round: the repair round, from 1; 0 before the first.
-        audit: everything that was decided so far.
-        warnings: what a person should know.
+        audit: all decisions so far.
+        warnings: warnings for the author of the policy.
     """
 
     order: CompileOrder
@@ -59,23 +59,23 @@ class Context:
     def note(
         self, actor: str, decision: ScenarioCorrection | DiscardedScenario | RulePatch | Judgement
     ) -> AuditEntry:
-        """Put a decision on record."""
+        """Add a decision to the audit log."""
         entry = AuditEntry(self.round, actor, decision, time.time())
         self.audit.append(entry)
         return entry
 
     def warn(self, finding: Finding) -> None:
-        """Remember what a person should know, once."""
+        """Add a warning once."""
         self.warnings[finding] = None
 
     def progress(self, phase: CompilePhase, message: str, share: float = 0.0) -> Progress:
-        """Where the work stands; `share` is how much of the phase is done."""
+        """Return a progress event; `share` is the completed share of the phase."""
         begin, end = self._part(phase)
         self._furthest = max(self._furthest, begin + (end - begin) * share)
         return Progress(phase, self.round, message, self._furthest)
 
     def _part(self, phase: CompilePhase) -> tuple[float, float]:
-        """Where a phase begins and ends, as shares of the whole."""
+        """Return the start and end of a phase as shares of the run."""
         fixed = {
             CompilePhase.RULES: (0.0, 0.25),
             CompilePhase.SCENARIOS: (0.25, 0.45),
@@ -93,10 +93,10 @@ class Context:
 
 
 def by_model(model: str) -> str:
-    """A model as the actor of a decision."""
+    """Return the actor name of a model in the audit log."""
     return f"model:{model}"
 
 
 def is_of_answer(error: PeripetyError) -> bool:
-    """Whether a question failed because of what was answered, and not because nobody could be asked."""
+    """Return True if a call failed because of the content of the response."""
     return error.code in _OF_ANSWER

@@ -1,4 +1,4 @@
-"""The policy document that is being written: what stands, and the rules of each batch in their order."""
+"""The policy document in progress: fixed parts, and the ordered rules of each batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Section:
     """The rules for the tools of one batch.
 
     Attributes:
-        batch: the tools; the rules are about no others.
+        batch: the tools; the rules apply to no others.
         rules: the rules, in order.
     """
 
@@ -35,7 +35,7 @@ class Section:
     rules: tuple[Mapping[str, Any], ...]
 
     def bound(self) -> Section:
-        """The same with rules that take hold of the tools of the batch only."""
+        """Return the section with rules that are restricted to the tools of the batch."""
         names = [tool.tool_name for tool in self.batch.tools]
         own: dict[str, Any] = {"servers": [self.batch.server_name]}
         if not self.batch.is_all:
@@ -48,11 +48,11 @@ class Rulebook:
     """The rules of all batches.
 
     Args:
-        order: what stands.
-        sections: the rules, in the order of the document; rules of different sections never meet.
+        order: the order with the fixed parts.
+        sections: the rules, in the order of the document. No request matches rules of two sections.
 
     Attributes:
-        sections: the rules, with ids that are different all over the document.
+        sections: the rules, with ids that are unique in the document.
     """
 
     def __init__(self, order: CompileOrder, sections: Iterable[Section]) -> None:
@@ -66,24 +66,24 @@ class Rulebook:
         }
 
     def policy(self) -> sim.Policy:
-        """The document, compiled.
+        """Compile the document.
 
         Raises:
-            SpecError: with what is wrong with it.
+            SpecError: the document is invalid.
         """
         rules = [rule for section in self.sections for rule in section.rules]
         return sim.compile_policy(document_of(self._order, self._order.tools, rules))
 
     def place_of(self, request: ToolRequest) -> int:
-        """The index of the section whose rules a request meets; the first one for tools of none."""
+        """Return the index of the section whose rules apply to a request; 0 for unknown tools."""
         return self._places.get((request.server_name, request.tool_name), 0)
 
     def first_of(self, place: int) -> int:
-        """Where the rules of a section begin in the document."""
+        """Return the index in the document of the first rule of a section."""
         return sum(len(section.rules) for section in self.sections[:place])
 
     def with_rules(self, place: int, rules: Sequence[Mapping[str, Any]]) -> Rulebook:
-        """The same with other rules in one section."""
+        """Return a copy with other rules in one section."""
         before, own, behind = self.sections[:place], self.sections[place], self.sections[place + 1 :]
         other = replace(own, rules=tuple(rules)).bound()
         taken = {rule["id"] for section in (*before, *behind) for rule in section.rules}
@@ -93,13 +93,13 @@ class Rulebook:
 def document_of(
     order: CompileOrder, tools: Sequence[ToolAnnotation], rules: Sequence[Mapping[str, Any]], **parts: Any
 ) -> bytes:
-    """A policy document in canonical form.
+    """Return a policy document in canonical form.
 
     Args:
-        order: what stands: invariants and lists.
-        tools: the tools that it is about.
+        order: the order with the fixed parts: invariants and lists.
+        tools: the tools of the document.
         rules: its rules, in order.
-        parts: what to put in place of other parts.
+        parts: replacements of other members.
 
     Raises:
         InvalidArgumentError: a part is not JSON within the engine's limits.
@@ -120,13 +120,13 @@ def document_of(
 
 
 def _name(constitution: str) -> str:
-    """The first line that says something, without the marks of a heading."""
+    """Return the first line with text, without heading marks."""
     lines = (line.strip("# \t\r") for line in constitution.splitlines())
     return next(filter(None, lines), "policy")[:_LONGEST_NAME]
 
 
 def _with_own_ids(section: Section, taken: set[str]) -> Section:
-    """A section with a number behind every id that is taken; its ids are taken afterwards."""
+    """Return a section with a number appended to each used id, and mark its ids as used."""
     rules = []
     for rule in section.rules:
         name, number = rule["id"], 2

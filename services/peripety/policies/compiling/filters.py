@@ -1,4 +1,4 @@
-"""What is thrown out before it is run: scenarios that expect what cannot be, or that nobody can send."""
+"""Filter of scenarios that cannot be run: impossible expectations and invalid requests."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["ARGUMENT_SCHEMA", "Filter", "Filtered"]
 
 ARGUMENT_SCHEMA = "argument-schema"
-"""What discards a request whose arguments its tool refuses."""
+"""The rule id of discarded requests whose arguments the tool rejects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Scenarios that were looked through.
+    """The result of filtering.
 
     Attributes:
-        kept: those that can be run, in their order.
+        kept: the runnable scenarios, in order.
         discarded: the others, each with the reason.
     """
 
@@ -35,11 +35,11 @@ class Filtered:
 
 
 class Filter:
-    """Looks through scenarios; handwritten ones are never thrown out.
+    """Filter of scenarios; handwritten ones always pass.
 
     Args:
-        policy: its invariants decide first, whatever its rules are.
-        tools: the tools that it is about.
+        policy: its invariants decide first, regardless of its rules.
+        tools: the tools of the policy.
     """
 
     def __init__(self, policy: Policy, tools: Iterable[ToolAnnotation]) -> None:
@@ -49,7 +49,7 @@ class Filter:
         }
 
     def apply(self, scenarios: Iterable[TestScenario]) -> Filtered:
-        """Part the scenarios into those that can be run and those that are thrown out."""
+        """Split scenarios into runnable and discarded ones."""
         kept: list[TestScenario] = []
         discarded: list[DiscardedScenario] = []
         for scenario in scenarios:
@@ -61,7 +61,7 @@ class Filter:
         return Filtered(tuple(kept), tuple(discarded))
 
     def _reason(self, scenario: TestScenario) -> tuple[str, Decision] | None:
-        """Which rule throws it out, and what that always says; None when nothing does."""
+        """Return the rule that discards a scenario, with its fixed decision; None if no rule does."""
         request = scenario.request
         tool = self._tools.get((request.server_name, request.tool_name))
         if tool is not None and violations(tool.input_schema, request.arguments):

@@ -1,4 +1,4 @@
-"""The end of a run: what scenarios miss is added, what adds nothing is left out, and all is measured."""
+"""Finalization of a run: complete the suite, minimize it and measure it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["Finished", "finished", "is_of_want_of_time"]
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A suite that is done.
+    """The final suite.
 
     Attributes:
-        scenarios: handwritten ones, then written ones that add something, then directed ones.
-        directed: the scenarios that were found by the engine.
-        report: how all of them fare.
-        left: what there was no time to find out, each in a few words.
+        scenarios: handwritten ones, then written ones that add coverage, then generated ones.
+        directed: the scenarios that the engine generated for gaps.
+        report: the verification report of all scenarios.
+        left: the parts that the time limit skipped, each in a few words.
     """
 
     scenarios: tuple[TestScenario, ...]
@@ -38,14 +38,14 @@ class Finished:
     left: tuple[str, ...] = ()
 
     def findings(self) -> Iterator[Finding]:
-        """A warning, where something was not found out."""
+        """Yield a warning if the time limit skipped a part."""
         if self.left:
-            message = f"there was no time to find out {'; '.join(self.left)}"
+            message = f"time limit reached; not determined: {'; '.join(self.left)}"
             yield Finding("MEASURED_IN_PART", "", message, Severity.WARNING)
 
 
 def is_of_want_of_time(finding: Finding) -> bool:
-    """Whether it says that with more time there is more to find out."""
+    """Return True if a finding reports a part that the time limit skipped."""
     return finding.code == "MEASURED_IN_PART"
 
 
@@ -57,23 +57,23 @@ def finished(
     mutation: bool = True,
     is_late: Callable[[], bool] = lambda: False,
 ) -> Finished:
-    """Make the final suite of scenarios that all pass.
+    """Build the final suite from scenarios that all pass.
 
-    Without the time to choose, all of them are kept, and none is added.
+    If the time limit is reached during the selection, all scenarios are included and none is generated.
 
     Args:
         policy: the policy.
         scenarios: handwritten and written ones.
-        directed: whether to add what they miss.
-        mutation: whether to measure the mutation score.
-        is_late: whether the time that it may take is over.
+        directed: True to generate scenarios for coverage gaps.
+        mutation: True to measure the mutation score.
+        is_late: returns True once the time limit is reached.
     """
     subject = Subject(policy, is_late)
     left: tuple[str, ...] = ()
     try:
         kept = (completed if directed else least)(subject, scenarios)
     except OutOfTimeError:
-        kept, left = tuple(scenarios), ("which scenarios add something",)
+        kept, left = tuple(scenarios), ("the scenarios that add coverage",)
     done = measured(subject, kept, mutation=mutation)
     made = tuple(scenario for scenario in kept if scenario.source is ScenarioSource.DIRECTED)
     return Finished(kept, made, done.report, (*left, *done.left))

@@ -1,4 +1,4 @@
-"""The conversation in which scenarios are written: once, and again for what did not hold."""
+"""Multi-turn conversation that writes scenarios, first from scratch and then as replacements."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ _COMPLEMENT = "These scenarios exist already. Complement them, and write none of
 
 
 class ScenarioGeneratorSession:
-    """Writes scenarios for some tools in a conversation that remembers what was said of them.
+    """Conversation about the scenarios of some tools, with feedback on earlier ones.
 
-    It lives for one run. The system text never changes, so that the provider's prompt cache keeps matching;
-    what was found out comes as further messages. A turn is kept only with a valid answer: one that fails,
-    its repair included, leaves the conversation as it was.
+    A session lasts for one run. The system text never changes, so that it stays in the provider's prompt
+    cache; feedback follows as further messages. A turn is only recorded with a valid response. A failed turn,
+    including its repair, leaves the conversation unchanged.
 
     Args:
-        gateway: answers.
-        system: the instructions with their material; the same, byte for byte, in every turn.
-        annotations: the tools; an answer may be about no others.
-        handwritten: scenarios that exist already; they are never asked for again.
+        gateway: the model gateway.
+        system: the instructions with their material; identical bytes in every turn.
+        annotations: the tools; a response must not use others.
+        handwritten: existing scenarios, which are not written again.
         model: as in `GenerateRequest.model`.
-        max_turns: the most turns; None for no limit.
-        replace_corrected: whether corrected scenarios are asked for again.
+        max_turns: the maximum number of turns; None for no limit.
+        replace_corrected: True to request replacements for corrected scenarios.
 
     Attributes:
-        max_turns: the most turns; None for no limit.
-        turns: what the turns used, oldest first; their cache reads and writes among it.
-        model: who gave the last answer, as `provider/model`; empty before the first.
+        max_turns: the maximum number of turns; None for no limit.
+        turns: usage of the turns, oldest first, including cache reads and writes.
+        model: the model of the last response, as `provider/model`; empty before the first.
     """
 
     def __init__(
@@ -68,30 +68,30 @@ class ScenarioGeneratorSession:
 
     @property
     def turn_count(self) -> int:
-        """How many turns are completed."""
+        """The number of completed turns."""
         return len(self.turns)
 
     def get_history(self) -> list[dict[str, str]]:
-        """What was said, oldest first: objects with `role` and `content`."""
+        """Return the messages, oldest first, as objects with `role` and `content`."""
         return [
             {"role": message.role.value, "content": message.text} for message in self._conversation.messages
         ]
 
     async def generate(self, on_progress: Callable[[str], None] | None = None) -> tuple[TestScenario, ...]:
-        """Ask for scenarios, in the first turn.
+        """Request scenarios in the first turn.
 
         Args:
-            on_progress: told in a sentence what is being done.
+            on_progress: receives a sentence about the current step.
 
         Returns:
-            The handwritten ones, then the new ones whose request is none of theirs.
+            The handwritten scenarios, then the new ones with other requests.
 
         Raises:
-            ConflictError: this was asked before.
-            PeripetyError: what `ModelGateway.stream` raises.
+            ConflictError: the session has already begun.
+            PeripetyError: as raised by `ModelGateway.stream`.
         """
         if self.turn_count:
-            raise ConflictError("This conversation has begun; use regenerate", code="TURN_TAKEN")
+            raise ConflictError("conversation has already begun; use regenerate", code="TURN_TAKEN")
         told = (_BEGIN, *self._existing(), schema_hint(self._schema.document))
         written = await self._turn("\n\n".join(told), on_progress)
         known = {request_key(scenario.request) for scenario in self._handwritten}
@@ -101,25 +101,25 @@ class ScenarioGeneratorSession:
     async def regenerate(
         self, feedback: ScenarioFeedback, on_progress: Callable[[str], None] | None = None
     ) -> tuple[TestScenario, ...]:
-        """Say what was found out, and ask for scenarios in place of what did not hold.
+        """Send feedback and request replacements.
 
         Args:
-            feedback: what was found out.
-            on_progress: told in a sentence what is being done.
+            feedback: the feedback.
+            on_progress: receives a sentence about the current step.
 
         Returns:
-            The new scenarios only; `merging.merged` puts them in their places.
+            The new scenarios only; the caller merges them.
 
         Raises:
-            FailedPreconditionError: nothing was generated yet (code TURN_TOO_EARLY), or there may be no
-                further turn (code TURNS_USED_UP).
-            PeripetyError: what `ModelGateway.stream` raises.
+            FailedPreconditionError: the first turn is missing (code TURN_TOO_EARLY), or the turn limit is
+                reached (code TURNS_USED_UP).
+            PeripetyError: as raised by `ModelGateway.stream`.
         """
         if not self.turn_count:
-            raise FailedPreconditionError("Nothing was generated yet", code="TURN_TOO_EARLY")
+            raise FailedPreconditionError("conversation has not begun; use generate", code="TURN_TOO_EARLY")
         if self.max_turns is not None and self.turn_count >= self.max_turns:
             raise FailedPreconditionError(
-                f"The {self.max_turns} turns of this conversation are used up; allow more",
+                f"turn limit of {self.max_turns} reached; raise it",
                 code="TURNS_USED_UP",
             )
         message = feedback_message(feedback, replace_corrected=self._replace_corrected)
@@ -136,7 +136,7 @@ class ScenarioGeneratorSession:
     ) -> tuple[TestScenario, ...]:
         number = self.turn_count + 1
         if on_progress is not None:
-            on_progress(f"asking for scenarios, turn {number}")
+            on_progress(f"requesting scenarios, turn {number}")
         completion = await self._conversation.send(message, schema=self._schema)
         value = completion.value
         written = scenarios_read(value["scenarios"] if value else (), ScenarioSource.GENERATED)
@@ -153,9 +153,9 @@ async def generate_scenarios(
     handwritten: Sequence[TestScenario] = (),
     model: str | None = None,
 ) -> tuple[TestScenario, ...]:
-    """Ask for scenarios once, for who needs no conversation; as `ScenarioGeneratorSession.generate`.
+    """Request scenarios once, without a session; as `ScenarioGeneratorSession.generate`.
 
-    Without tools nothing is asked, and the handwritten ones are returned.
+    Without tools, the handwritten scenarios are returned without a model call.
     """
     if not annotations:
         return tuple(handwritten)

@@ -1,4 +1,4 @@
-"""Who is to blame where rules and scenarios disagree: a model's opinion, in fields."""
+"""Judge of failed scenarios: a model call that attributes fault in structured fields."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = ["Judge", "Opinion", "failure_document"]
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a judge says.
+    """The response of a judge.
 
     Attributes:
-        satisfied: whether it doubts nothing.
-        attributions: who is to blame for what failed, of what it was shown.
-        probes: scenarios that look into what it doubts.
-        model: who it is, as `provider/model`.
+        satisfied: True if the judge has no doubts about the rules.
+        attributions: fault attributions of the failed scenarios that it was shown.
+        probes: scenarios that test what it doubts.
+        model: the model, as `provider/model`.
     """
 
     satisfied: bool
@@ -45,10 +45,10 @@ class Opinion:
 
 
 class Judge:
-    """Judges the scenarios of one batch, in a conversation over all rounds.
+    """Judge of the scenarios of one batch, in one conversation over all rounds.
 
     Args:
-        gateway: answers.
+        gateway: the model gateway.
         order: the written policy.
         batch: the tools.
     """
@@ -62,17 +62,17 @@ class Judge:
     async def judge(
         self, rules: Sequence[Mapping[str, Any]], results: Iterable[ScenarioResult], probes: int
     ) -> Opinion:
-        """Show how scenarios fared, and hear who is to blame.
+        """Show the results of scenarios and request fault attributions.
 
-        Scenarios that passed take one line each; rules are shown when they are others than before.
+        Passed scenarios take one line each. The rules are included only if they changed.
 
         Args:
-            rules: the rules of the batch as they are now.
-            results: how its scenarios fared.
-            probes: how many probes it may write; further ones are not heard.
+            rules: the current rules of the batch.
+            results: the results of its scenarios.
+            probes: the maximum number of probes; further ones are ignored.
 
         Raises:
-            PeripetyError: what `ModelGateway.stream` raises.
+            PeripetyError: as raised by `ModelGateway.stream`.
         """
         known = [*results]
         question: dict[str, Any] = {} if rules == self._rules else {"rules": [*rules]}
@@ -92,7 +92,7 @@ class Judge:
 
 
 def failure_document(result: ScenarioResult) -> dict[str, Any]:
-    """A scenario that failed, with what the rules decided."""
+    """Return a failed scenario with the decision of the rules."""
     actual = result.actual
     decided = {"decision": actual.decision.value, "rule": actual.rule_id, "reasons": [*actual.reasons]}
     return {**scenario_document(result.scenario), "decided": decided}

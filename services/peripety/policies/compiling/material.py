@@ -1,4 +1,4 @@
-"""What conversations about policies begin with: instructions, and at their end the material."""
+"""System texts of the authoring prompts: instructions, followed by the material as JSON."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 __all__ = ["as_text", "conversation_about", "material", "scenario_document", "system_text", "tool_document"]
 
 OUTPUT_TOKENS = 8_192
-"""The longest answer; longer ones come in smaller batches."""
+"""Output token limit of a response; larger responses are split into smaller batches."""
 
 _EXPECTED_TURNS = 3
 
 
 def system_text(name: str, about: Mapping[str, Any]) -> str:
-    """The system text of a conversation: a prompt, and as its last line the material as a JSON object."""
+    """Return a system text: a prompt, with the material as a JSON object in its last line."""
     return f"{prompt(name)}\n{as_text(about)}"
 
 
 def conversation_about(gateway: ModelGateway, system: str, model: str | None) -> Conversation:
-    """A new conversation whose beginning a provider's prompt cache may have.
+    """Return a new conversation whose prefix a provider can cache.
 
     Args:
-        gateway: answers.
+        gateway: the model gateway.
         system: its system text.
         model: as in `GenerateRequest.model`.
     """
@@ -43,7 +43,7 @@ def conversation_about(gateway: ModelGateway, system: str, model: str | None) ->
 
 
 def material(order: CompileOrder, tools: Sequence[ToolAnnotation]) -> dict[str, Any]:
-    """What conversations about some tools have to know."""
+    """Return the material of prompts about some tools."""
     return {
         "constitution": order.constitution,
         "tools": [tool_document(tool) for tool in tools],
@@ -53,7 +53,7 @@ def material(order: CompileOrder, tools: Sequence[ToolAnnotation]) -> dict[str, 
 
 
 def tool_document(tool: ToolAnnotation) -> dict[str, Any]:
-    """A tool as in a policy document, without what nobody said."""
+    """Return a tool as in a policy document, without unset members."""
     document: dict[str, Any] = {"server_name": tool.server_name, "tool_name": tool.tool_name}
     if tool.description:
         document["description"] = tool.description
@@ -69,7 +69,7 @@ def tool_document(tool: ToolAnnotation) -> dict[str, Any]:
 
 
 def scenario_document(scenario: TestScenario) -> dict[str, Any]:
-    """A scenario as models write it and are told of it."""
+    """Return a scenario in the form that models read and write."""
     request = scenario.request
     return {
         "description": scenario.description,
@@ -85,5 +85,5 @@ def scenario_document(scenario: TestScenario) -> dict[str, Any]:
 
 
 def as_text(value: Any) -> str:
-    """JSON in one line, the same for the same value."""
+    """Return JSON in one line, equal for equal values."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""A model that changes rules in few places, so that they meet scenarios that they do not meet."""
+"""Rule repair: a model call that patches rules so that they meet failed scenarios."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["Mender", "Proposal"]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change of rules that a model wants.
+    """A patch that a model proposes.
 
     Attributes:
-        operations: what to do, in order; none where it takes the rules for right.
-        reasoning: why.
-        model: who wants it, as `provider/model`.
+        operations: the operations, in order; empty if the model considers the rules correct.
+        reasoning: the reason.
+        model: the model, as `provider/model`.
     """
 
     operations: tuple[Operation, ...]
@@ -38,15 +38,15 @@ class Proposal:
 
 
 class Mender:
-    """Mends the rules of one batch, in a conversation over all rounds.
+    """Repairer of the rules of one batch, in one conversation over all rounds.
 
     Args:
-        gateway: answers.
+        gateway: the model gateway.
         order: the written policy.
         batch: the tools.
 
     Attributes:
-        refused: why the last change was not made; told with the next question.
+        refused: why the last patch was rejected; sent with the next request.
     """
 
     def __init__(self, gateway: ModelGateway, order: CompileOrder, batch: Batch) -> None:
@@ -58,14 +58,14 @@ class Mender:
     async def propose(
         self, rules: Sequence[Mapping[str, Any]], problems: Iterable[ScenarioResult]
     ) -> Proposal:
-        """Ask for a change.
+        """Request a patch.
 
         Args:
-            rules: the rules of the batch as they are now.
+            rules: the current rules of the batch.
             problems: the scenarios that they have to meet and do not.
 
         Raises:
-            PeripetyError: what `ModelGateway.stream` raises.
+            PeripetyError: as raised by `ModelGateway.stream`.
         """
         question: dict[str, Any] = {"rules": [*rules], "failed": [*map(failure_document, problems)]}
         if self.refused:

@@ -1,4 +1,4 @@
-"""How scenarios come together: replacements take the place of what is gone, and nothing is said twice."""
+"""Merge of scenarios: replacements, corrections, deduplication and unique descriptions."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ __all__ = [
 
 
 def request_key(request: ToolRequest) -> bytes:
-    """What tells a request from others: the same bytes for the same request."""
+    """Return a key that is equal for equal requests."""
     parts = [request.server_name, request.tool_name, dict(request.arguments), [*request.roles]]
     try:
         return sim.canonical(parts)
     except InvalidArgumentError:
-        return repr(parts).encode("utf-8", "backslashreplace")  # the engine will refuse it
+        return repr(parts).encode("utf-8", "backslashreplace")  # the engine will reject it
 
 
 def are_met_together(one: Expectation, other: Expectation) -> bool:
-    """Whether one decision can meet two expectations."""
+    """Return True if one decision can meet two expectations."""
     return any(one.is_met_by(decision) and other.is_met_by(decision) for decision in Decision)
 
 
 def contradictions(
     scenarios: Iterable[TestScenario], beside: Iterable[TestScenario] = ()
 ) -> Iterator[tuple[TestScenario, TestScenario]]:
-    """Each scenario that asks what another asks before it, and expects what that cannot allow for.
+    """Yield pairs of scenarios with the same request and incompatible expectations.
 
     Yields:
-        The one that was there, and the one that came.
+        The earlier and the later scenario.
     """
     first = {request_key(scenario.request): scenario for scenario in beside}
     for scenario in scenarios:
@@ -63,7 +63,7 @@ def contradictions(
 def corrected(
     scenarios: Iterable[TestScenario], corrections: Iterable[ScenarioCorrection]
 ) -> tuple[TestScenario, ...]:
-    """The scenarios with their corrections made, in their places; handwritten ones stay as they are."""
+    """Return the scenarios with corrections applied in place; handwritten ones are never changed."""
     wanted = {correction.scenario_description: correction for correction in corrections}
     return tuple(_with(scenario, wanted.get(scenario.description)) for scenario in scenarios)
 
@@ -71,10 +71,10 @@ def corrected(
 def without_repetition(
     scenarios: Iterable[TestScenario], beside: Sequence[TestScenario] = ()
 ) -> tuple[TestScenario, ...]:
-    """The scenarios whose request is new among them and beside others.
+    """Return the scenarios whose request is new among them and among the others.
 
-    Which request is asked is all that counts: one that is there already is not asked again with another
-    expectation. A description that is taken gets a number.
+    Only the request counts: a repeated request with another expectation is dropped. A used description gets a
+    number.
     """
     requests = {request_key(scenario.request) for scenario in beside}
     fresh: list[TestScenario] = []
@@ -89,7 +89,7 @@ def without_repetition(
 def named_apart(
     scenarios: Iterable[TestScenario], beside: Iterable[TestScenario] = ()
 ) -> tuple[TestScenario, ...]:
-    """The scenarios, with a number behind each description that is taken."""
+    """Return the scenarios with a number appended to each used description."""
     names = {scenario.description for scenario in beside}
     last: dict[str, int] = {}
     apart: list[TestScenario] = []
@@ -110,18 +110,18 @@ def merged(
     *,
     replace_corrected: bool = False,
 ) -> tuple[TestScenario, ...]:
-    """The scenarios after feedback was answered: those that stay, then the replacements that are new.
+    """Return the scenarios after feedback: the remaining ones, followed by the new replacements.
 
-    Discarded scenarios are gone, and so are corrected ones when replacements for them were asked for;
-    handwritten ones never are, nor is another one that has the description of a discarded one. A replacement
-    is left out when its description is one that stays, or its request is: also that of a corrected one that
-    goes, unless it expects what the correction says.
+    Discarded scenarios are removed, and so are corrected ones if replacements for them were requested.
+    Handwritten scenarios always remain, and so does another scenario with the description of a discarded one.
+    A replacement is dropped if its description or request belongs to a remaining scenario. It is also dropped
+    if it has the request of a removed corrected scenario, but not the corrected expectation.
 
     Args:
-        scenarios: as they were, corrections made.
-        feedback: what the author of the replacements was told.
-        replacements: what was answered.
-        replace_corrected: whether corrected scenarios were to be replaced.
+        scenarios: the scenarios before, with corrections applied.
+        feedback: the feedback that the author of the replacements received.
+        replacements: the replacements.
+        replace_corrected: True if corrected scenarios were to be replaced.
     """
     discarded = {_identity(one.scenario) for one in feedback.discarded}
     decided = {correction.scenario_description for correction in feedback.corrections}

@@ -1,4 +1,4 @@
-"""All questions of one order: how many at a time, and what they may use together."""
+"""Budgeted gateway: concurrency and budget of all model calls of one order."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _PARALLEL = 8
 
 
 class MeteredGateway:
-    """A gateway to whom everything counts towards one order.
+    """Gateway that charges every call to the budget of one order.
 
-    Where calls, tokens or money are capped, questions are asked one after the other: what is left is known
-    only when the answer is there.
+    If calls, tokens or cost are limited, calls run one at a time, because the remaining budget is only known
+    after a response.
 
     Args:
-        gateway: answers.
-        budget: what all questions together may use.
-        parallel: the most questions at a time.
+        gateway: the underlying gateway.
+        budget: the budget of all calls together.
+        parallel: the maximum number of concurrent calls.
     """
 
     def __init__(self, gateway: ModelGateway, budget: Budget, parallel: int = _PARALLEL) -> None:
@@ -45,20 +45,20 @@ class MeteredGateway:
 
     @property
     def spent(self) -> Spent:
-        """What all questions used."""
+        """The usage of all calls."""
         return self._allowance.spent
 
     @property
     def is_late(self) -> bool:
-        """Whether the time of the order is over."""
+        """True if the time limit of the order is reached."""
         return self._allowance.is_late
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """Ask, with what is left of the budget.
+        """Stream a response within the remaining budget.
 
         Raises:
-            ResourceExhaustedError: the budget of the order is used up (code BUDGET_USED_UP).
-            PeripetyError: what `ModelGateway.stream` raises.
+            ResourceExhaustedError: the budget of the order is exhausted (code BUDGET_USED_UP).
+            PeripetyError: as raised by `ModelGateway.stream`.
         """
         async with self._slots:
             used_up = self._allowance.used_up()
@@ -78,7 +78,7 @@ class MeteredGateway:
                 raise _used_up(used_up) from error
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        """Ask, and wait for the whole answer; see `stream`."""
+        """Return the complete response; see `stream`."""
         return await completion_of(self.stream(request))
 
 

@@ -1,4 +1,4 @@
-"""The judges of a run, one for each batch: what they say in a round, and the probes that come of it."""
+"""Pool of judges, one per batch: their attributions in a round, and their probes."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ __all__ = ["Panel"]
 
 
 class Panel:
-    """Judges, each of whom remembers the rounds before.
+    """Pool of judges, each with a conversation over all rounds.
 
     Args:
         context: the run.
         suite: its scenarios; probes are added to them.
 
     Attributes:
-        ruling: what of the last round's words stands.
-        probes: the probes of the last round, for the author of scenarios to write more of the kind.
-        contested: what was said, in any round, of scenarios whose correction was put aside, by description.
-        doubted: whether the judge of a batch doubted the rules when it was asked last.
+        ruling: the resolved attributions of the last round.
+        probes: the probes of the last round, as examples for the scenario authors.
+        contested: rejected corrections of all rounds, by the description of the scenario.
+        doubted: whether the judge of a batch doubted the rules in its last response.
     """
 
     def __init__(self, context: Context, suite: Suite) -> None:
@@ -65,16 +65,16 @@ class Panel:
     async def hear(
         self, book: Rulebook, policy: Policy, results: Iterable[ScenarioResult], rounds: int
     ) -> AsyncIterator[CompileEvent]:
-        """Let the judges say who is to blame, and run their probes, so many times; then rule.
+        """Request attributions, run the probes of the judges in rounds, and resolve the attributions.
 
         Args:
             book: the rules.
             policy: the same, compiled.
-            results: the scenarios that they are shown; those of batches that are not judged now are left out.
-            rounds: the most rounds of probes.
+            results: the scenarios to show; those of batches that are not judged now are left out.
+            rounds: the maximum number of probe rounds.
 
         Raises:
-            PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
+            PeripetyError: as raised by `ModelGateway.stream`, except for invalid responses.
         """
         most = self._context.order.limits.probes
         shown = tuple(results)
@@ -102,7 +102,7 @@ class Panel:
     async def _ask(
         self, book: Rulebook, results: Sequence[ScenarioResult], probes: int
     ) -> AsyncIterator[CompileEvent]:
-        """Ask the judges of all batches that the results are about."""
+        """Send the results to the judges of their batches."""
         of_place: dict[int, list[ScenarioResult]] = defaultdict(list)
         for result in results:
             of_place[book.place_of(result.scenario.request)].append(result)
@@ -134,10 +134,10 @@ class Panel:
         return self._judges[place]
 
     async def _probe(self, policy: Policy, most: int) -> AsyncIterator[CompileEvent]:
-        """Take in probes, one of each judge after the other, and run them.
+        """Add probes, alternating between the judges, and run them.
 
-        One that expects `allow` where the rules do not is no scenario: its judge alone would make the rules
-        allow something. It remains as a hint to the author of scenarios, who has the last word on that.
+        A probe that expects `allow` where the rules do not is not added: the judge alone would widen the
+        rules. It is a hint for the scenario author, who decides.
         """
         probes = [
             (probe, opinion.model)
@@ -165,7 +165,7 @@ class Panel:
             yield ScenariosWritten(fresh)
 
     def _rule(self, failures: Iterable[ScenarioResult], words: Mapping[str, _Word]) -> Iterator[AuditEntry]:
-        """Say what of the words stands, and put all of it on record."""
+        """Resolve the attributions, and add them to the audit log."""
         self.ruling = ruling(failures, (word.attribution for word in words.values()))
         for warning in self.ruling.warnings:
             self._context.warn(warning)
@@ -178,7 +178,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """What somebody said about a scenario."""
+    """An attribution, with the model that made it."""
 
     attribution: Attribution
     model: str

@@ -1,4 +1,4 @@
-"""Changes of rules, made mechanically and in order: all of them, or none."""
+"""Rule patches, applied in order and atomically."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _UNFIT = "PATCH_UNFIT"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change that a model wants.
+    """One operation of a patch.
 
     Attributes:
         kind: update, add or delete.
         rule_id: the rule.
-        rule: the rule afterwards; None to delete it.
-        after: the rule behind which to add it; None for the front.
+        rule: the new rule; None for a deletion.
+        after: the rule after which to add it; None for the front.
     """
 
     kind: RulePatchKind
@@ -33,17 +33,17 @@ class Operation:
     after: str | None = None
 
     def with_rule(self, rule: Mapping[str, Any]) -> Operation:
-        """The same with another rule."""
+        """Return a copy with another rule."""
         return replace(self, rule=rule)
 
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """Rules after a change.
+    """Rules after a patch.
 
     Attributes:
         rules: the rules, in order.
-        patches: what was done, in the order in which it was.
+        patches: the changes, in the order in which they were made.
     """
 
     rules: tuple[Mapping[str, Any], ...]
@@ -51,7 +51,7 @@ class Patched:
 
 
 def operations_read(value: Mapping[str, Any]) -> tuple[Operation, ...]:
-    """The operations of an answer that is valid against its schema."""
+    """Parse the operations of a response that is valid against its schema."""
     return tuple(
         Operation(RulePatchKind(one["op"]), one["rule_id"], one.get("rule"), one.get("after"))
         for one in value["operations"]
@@ -65,17 +65,17 @@ def patched(
     reasoning: str = "",
     first: int = 0,
 ) -> Patched:
-    """Make changes one after the other.
+    """Apply operations in order.
 
     Args:
         rules: the rules before.
-        operations: what to do.
-        reasoning: why, for the record.
-        first: where the first of the rules stands in its document.
+        operations: the operations.
+        reasoning: the reason, for the audit log.
+        first: index in the document of the first of the rules.
 
     Raises:
-        InvalidArgumentError: one of them cannot be made (code PATCH_UNFIT): it names a rule that is not
-            there, adds one that is, has no rule to put in, or gives a rule another id. Nothing is changed.
+        InvalidArgumentError: an operation cannot be applied (code PATCH_UNFIT): it names an unknown rule,
+            adds an existing one, lacks its rule, or changes the id of a rule. Nothing is changed.
     """
     now = [*rules]
     done: list[RulePatch] = []
@@ -95,18 +95,18 @@ def patched(
 
 
 def _place(rules: Sequence[Mapping[str, Any]], operation: Operation) -> int:
-    """The index that an operation is about."""
+    """Return the index that an operation refers to."""
     places = {rule["id"]: place for place, rule in enumerate(rules)}
     if operation.kind is not RulePatchKind.ADD:
         return _known(places, operation.rule_id)
     if operation.rule_id in places:
-        raise _unfit(f"there is a rule {operation.rule_id} already; update it, or choose another id")
+        raise _unfit(f"rule {operation.rule_id} exists already; update it, or choose another id")
     return 0 if operation.after is None else _known(places, operation.after) + 1
 
 
 def _known(places: Mapping[str, int], rule_id: str) -> int:
     if rule_id not in places:
-        raise _unfit(f"there is no rule {rule_id}; name one of {', '.join(places) or 'none'}")
+        raise _unfit(f"rule {rule_id} does not exist; use one of {', '.join(places) or 'none'}")
     return places[rule_id]
 
 

@@ -1,4 +1,4 @@
-"""Rules that do not meet their scenarios are changed: mechanically, and never for the worse."""
+"""Repair loop of rules: patches that are applied only if no passing scenario breaks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """Rules, and how all scenarios fare on them."""
+    """Rules, with the results of all scenarios."""
 
     book: Rulebook
     policy: Policy
@@ -45,14 +45,14 @@ class _Standing:
 
 
 class Repairs:
-    """Changes the rules of batches, each in a conversation over all rounds.
+    """Repair loop of the rules of all batches, each in one conversation over all rounds.
 
     Args:
         context: the run.
-        author: writes the rules of a batch anew where no change of them can be made.
+        author: rewrites the rules of a batch if no patch can be applied.
 
     Attributes:
-        opinions: why a model left rules as they are, by the description of the scenario that fails.
+        opinions: reasons for leaving rules unchanged, by the description of the failing scenario.
     """
 
     def __init__(self, context: Context, author: RuleAuthor) -> None:
@@ -65,18 +65,18 @@ class Repairs:
 
     @property
     def are_refused(self) -> bool:
-        """Whether somebody wanted a change that was not made, and is going to hear why."""
+        """Return True if a proposed change was rejected, and the reason goes into the next request."""
         return any(mender.refused for mender in self._menders.values())
 
     async def mend(
         self, book: Rulebook, policy: Policy, suite: Suite, problems: Iterable[TestScenario]
     ) -> AsyncIterator[CompileEvent]:
-        """Ask for changes, and make those after which more scenarios pass, and every one that did still does.
+        """Request changes, and apply those after which more scenarios pass and no passing one fails.
 
         The rules are in `book` and `policy` afterwards.
 
         Raises:
-            PeripetyError: what `ModelGateway.stream` raises, but for answers that are wrong.
+            PeripetyError: as raised by `ModelGateway.stream`, except for invalid responses.
         """
         self.book, self.policy = book, policy
         results = await asyncio.to_thread(fared, policy, (*suite.scenarios, *suite.replaced))
@@ -118,7 +118,7 @@ class Repairs:
         proposal: Proposal | PeripetyError,
         problems: Sequence[ScenarioResult],
     ) -> tuple[_Standing, tuple[RulePatch, ...], str] | None:
-        """The rules with a change, or with other rules where it cannot be made; None to leave them."""
+        """Return the rules after a patch, or after a rewrite if it cannot be applied; None for no change."""
         mender, section = self._menders[place], standing.book.sections[place]
         if isinstance(proposal, PeripetyError):
             if not is_of_answer(proposal):
@@ -146,7 +146,7 @@ class Repairs:
     async def _rewritten(
         self, standing: _Standing, place: int, problems: Sequence[ScenarioResult]
     ) -> tuple[_Standing, tuple[RulePatch, ...], str] | None:
-        """The fallback: all rules of the batch are written anew."""
+        """Rewrite all rules of the batch, as a fallback."""
         section = standing.book.sections[place]
         try:
             other = await self._author.rewrite(section.batch, [*map(failure_document, problems)])
@@ -159,12 +159,12 @@ class Repairs:
             return None
         rules = after.book.sections[place].rules
         first = standing.book.first_of(place)
-        changes = rule_changes(section.rules, rules, "written anew", first=first)
+        changes = rule_changes(section.rules, rules, "rewritten", first=first)
         return after, tuple(changes), by_model(other.model)
 
 
 def _made(proposal: Proposal, section: Section, first: int) -> Patched:
-    """A change of the rules of a section, which stay about its tools."""
+    """Apply a patch to a section; its rules stay restricted to the tools of the section."""
     operations = [
         operation if operation.rule is None else operation.with_rule(_bound(section, operation.rule))
         for operation in proposal.operations
@@ -177,7 +177,7 @@ def _bound(section: Section, rule: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _on_record(done: Patched, section: Section, book: Rulebook, place: int) -> tuple[RulePatch, ...]:
-    """What was done; by the ids that there are now, when some were those of other sections."""
+    """Return the changes for the audit log, with the final ids if ids of other sections collided."""
     rules = book.sections[place].rules
     if [rule["id"] for rule in rules] == [rule["id"] for rule in done.rules]:
         return done.patches
@@ -186,10 +186,10 @@ def _on_record(done: Patched, section: Section, book: Rulebook, place: int) -> t
 
 
 async def _standing_on(standing: _Standing, place: int, rules: Sequence[Mapping[str, Any]]) -> _Standing:
-    """How scenarios fare on other rules.
+    """Return other rules, with the results of all scenarios.
 
     Raises:
-        SpecError: the rules are not valid.
+        SpecError: the rules are invalid.
     """
     book = standing.book.with_rules(place, rules)
     policy = await asyncio.to_thread(book.policy)
@@ -198,7 +198,7 @@ async def _standing_on(standing: _Standing, place: int, rules: Sequence[Mapping[
 
 
 async def _objection(standing: _Standing, after: _Standing, problems: Sequence[ScenarioResult]) -> str:
-    """Why other rules are no better; empty when they are."""
+    """Return the reason to reject changed rules, or an empty text."""
     pairs = [*zip(standing.results, after.results, strict=True)]
     broken = [new.scenario.description for old, new in pairs if old.passed and not new.passed]
     if broken:
@@ -208,10 +208,10 @@ async def _objection(standing: _Standing, after: _Standing, problems: Sequence[S
         return "it was undone, as every scenario that had failed still did"
     if any(problem.scenario.expected_decision is Expectation.ALLOW for problem in problems):
         return ""
-    # What no scenario is about is changed as well. Stricter rules are to be stricter for all of it.
+    # Requests without a scenario are affected as well. A stricter change must not allow any of them.
     differing = await asyncio.to_thread(difference, standing.policy, after.policy, max_examples=1)
     if any(change.after.decision is Decision.ALLOW for change in differing.changes):
         request = differing.changes[0].witness
         call = f"{request.server_name}/{request.tool_name} with {as_text(dict(request.arguments))}"
-        return f"it was undone, as it allows what was not allowed before and nobody asked for: {call}"
+        return f"it was undone, as it newly allows a request that no scenario needs: {call}"
     return ""

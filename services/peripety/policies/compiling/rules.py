@@ -1,4 +1,4 @@
-"""A written policy becomes rules for the tools of a batch."""
+"""Rule author: a model call that writes the rules for the tools of a batch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["RuleAuthor", "Written"]
 
 _BEGIN = "Write the rules for the tools, following the instructions above."
-_AGAIN = "Rules that were written before do not meet these scenarios. Write all rules anew, so that they do:"
+_AGAIN = "The existing rules do not meet these scenarios. Write all rules again, so that they do:"
 _RULES_OF_DOCUMENT = "/rules/"
 
 
@@ -36,7 +36,7 @@ class Written:
 
     Attributes:
         section: the rules.
-        model: who wrote them, as `provider/model`.
+        model: the model, as `provider/model`.
     """
 
     section: Section
@@ -44,12 +44,12 @@ class Written:
 
 
 class RuleAuthor:
-    """Writes rules, each batch in one answer.
+    """Author of rules, with one response per batch.
 
     Args:
-        gateway: answers.
+        gateway: the model gateway.
         order: the written policy.
-        artifacts: keeps what was written.
+        artifacts: the cache of model output.
     """
 
     def __init__(self, gateway: ModelGateway, order: CompileOrder, artifacts: Artifacts) -> None:
@@ -58,10 +58,10 @@ class RuleAuthor:
         self._artifacts = artifacts
 
     async def write(self, batch: Batch) -> tuple[Section, ...]:
-        """The rules for a batch, or for its parts when one answer cannot hold them; asked for only once.
+        """Write the rules of a batch, or of its parts if one response cannot hold them; uses the cache.
 
         Raises:
-            PeripetyError: what `ModelGateway.stream` raises.
+            PeripetyError: as raised by `ModelGateway.stream`.
         """
         schema = rules_schema(batch.tools)
         key = key_of("rules", self._order.model, self._system(batch), _BEGIN, schema, batch.is_all)
@@ -73,10 +73,10 @@ class RuleAuthor:
         return tuple(sections)
 
     async def rewrite(self, batch: Batch, failed: Sequence[Mapping[str, Any]]) -> Written:
-        """Other rules for a batch, after those that were written do not meet some scenarios.
+        """Write all rules of a batch again, given the scenarios that the existing ones do not meet.
 
         Raises:
-            PeripetyError: what `ModelGateway.stream` raises.
+            PeripetyError: as raised by `ModelGateway.stream`.
         """
         return await self._asked(batch, f"{_AGAIN}\n{as_text({'failed': [*failed]})}")
 
@@ -95,7 +95,7 @@ class RuleAuthor:
         return Written(section, f"{completion.provider}/{completion.model}")
 
     def _findings(self, batch: Batch, rules: Sequence[Mapping[str, Any]]) -> list[Finding]:
-        """What the engine has against the rules; the invariants may be about other tools, and stay out."""
+        """Return the errors of the rules; invariants are left out, as they may refer to other tools."""
         document = document_of(self._order, batch.tools, rules, invariants=[])
         return [
             finding
@@ -105,7 +105,7 @@ class RuleAuthor:
 
 
 def _written(sections: Sequence[Section]) -> list[Any]:
-    """Sections as they are kept: of the tools how many they are, as they are those of the batch in order."""
+    """Return the stored form of sections; tools are stored as a count, in the order of the batch."""
     return [[len(section.batch.tools), section.batch.is_all, [*section.rules]] for section in sections]
 
 

@@ -1,4 +1,4 @@
-"""The scenarios of a run: what is kept, what was thrown out, and how all of them fare."""
+"""The scenario suite of a run: current and replaced scenarios, and their results."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ __all__ = ["Suite", "fared"]
 
 
 class Suite:
-    """Scenarios under way.
+    """The scenarios of a run.
 
     Args:
-        foundation: what stands above all rules.
-        tools: the tools that it is about.
-        handwritten: scenarios that stay as they are.
-        warn: told what a person should know.
+        foundation: the invariants, which precede all rules.
+        tools: the tools of the policy.
+        handwritten: scenarios that never change.
+        warn: receives warnings for the author of the policy.
 
     Attributes:
-        scenarios: those that are kept, handwritten ones first.
-        replaced: those that others took the place of. They passed, and no change of rules may fail them:
-            who replaces a scenario must not be able to make the rules forget it.
+        scenarios: the current ones, handwritten ones first.
+        replaced: scenarios that were replaced by others. They passed, and no change of rules may fail them:
+            replacing a scenario must not weaken the rules.
     """
 
     def __init__(
@@ -54,23 +54,23 @@ class Suite:
         self.replaced: tuple[TestScenario, ...] = ()
 
     def sift(self, scenarios: Iterable[TestScenario]) -> Filtered:
-        """Part scenarios into those that can be run and are new here, and those that are thrown out."""
+        """Split scenarios into runnable, new ones and discarded ones."""
         found = self._filter.apply(scenarios)
         fitting = self._agreeing(found.kept)
         return replace(found, kept=without_repetition(fitting, self.scenarios))
 
     def take(self, scenarios: Iterable[TestScenario]) -> None:
-        """Take in scenarios that were sifted."""
+        """Add scenarios that were filtered."""
         self.scenarios += tuple(scenarios)
 
     def correct(self, corrections: Iterable[ScenarioCorrection]) -> None:
-        """Put expectations right, in their places."""
+        """Apply corrections of expectations in place."""
         self.scenarios = corrected(self.scenarios, corrections)
 
     def replace(
         self, feedback: ScenarioFeedback, replacements: Iterable[TestScenario], *, replace_corrected: bool
     ) -> tuple[DiscardedScenario, ...]:
-        """Merge what was written in answer to feedback; those that cannot be run are returned."""
+        """Merge replacements, and return those that cannot be run."""
         found = self._filter.apply(replacements)
         before, fitting = self.scenarios, self._agreeing(found.kept)
         self.scenarios = merged(before, feedback, fitting, replace_corrected=replace_corrected)
@@ -79,7 +79,7 @@ class Suite:
         return found.discarded
 
     def _agreeing(self, scenarios: Iterable[TestScenario]) -> list[TestScenario]:
-        """The scenarios without those that contradict what is there, or what one of them said before."""
+        """Return the scenarios that contradict no existing scenario and no earlier one among them."""
         asked = [*scenarios]
         left_out = set()
         for there, new in contradictions(asked, (*self.replaced, *self.scenarios)):
@@ -89,7 +89,7 @@ class Suite:
 
 
 def fared(policy: Policy, scenarios: Iterable[TestScenario]) -> tuple[ScenarioResult, ...]:
-    """How scenarios fare on a policy, each in its place."""
+    """Return the results of scenarios on a policy, in the same order."""
     asked = [*scenarios]
     decisions = policy.decide_many([scenario.request for scenario in asked])
     return tuple(map(ScenarioResult, asked, decisions))
@@ -97,7 +97,7 @@ def fared(policy: Policy, scenarios: Iterable[TestScenario]) -> tuple[ScenarioRe
 
 def _contradiction(there: TestScenario, new: TestScenario) -> Finding:
     message = (
-        f'"{there.description}" expects {there.expected_decision.value} and stands; "{new.description}" asks'
-        f" the same, expected {new.expected_decision.value} ({new.reasoning}), and was left out"
+        f'"{there.description}" expects {there.expected_decision.value} and remains; "{new.description}"'
+        f" has the same request, expects {new.expected_decision.value} ({new.reasoning}), and was left out"
     )
     return Finding("SCENARIOS_CONTRADICT", "", message, Severity.WARNING)

@@ -1,4 +1,4 @@
-"""Which sentences of a written policy no rule follows, by what rules say of themselves: no model is asked."""
+"""Traceability of rules to sentences of the written policy, without a model call."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _SHOWN = 200
 
 
 def unfollowed(constitution: str, rules: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
-    """A warning for each sentence that is the principle of no rule.
+    """Return a warning for each sentence that no rule names as its principle.
 
     Args:
         constitution: the written policy.
-        rules: all rules, invariants among them.
+        rules: all rules, including invariants.
     """
     followed = {words for rule in rules for words in _known_by(rule.get("principle", ""))}
     return tuple(
-        Finding("SENTENCE_UNFOLLOWED", "", f"no rule follows: {_clipped(sentence)}", Severity.WARNING)
+        Finding("SENTENCE_UNFOLLOWED", "", f"no rule implements: {_clipped(sentence)}", Severity.WARNING)
         for sentence in dict.fromkeys(sentences_of(constitution))
         if _words(sentence) not in followed
     )
 
 
 def _known_by(principle: str) -> Iterator[tuple[str, ...]]:
-    """What sentences are known by: their words, however they are set."""
+    """Yield the normalized words of sentences, which identify them regardless of formatting."""
     yield _words(principle)
     yield from map(_words, sentences_of(principle))
 

@@ -1,4 +1,4 @@
-"""Why rules and scenarios could not be brought together, for a person who has to decide."""
+"""Failure report of a run: the scenarios that the rules do not meet, for a human decision."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["not_met"]
 def not_met(
     failures: Iterable[ScenarioResult], contested: Mapping[str, Attribution], opinions: Mapping[str, str]
 ) -> tuple[Finding, ...]:
-    """One finding for each scenario that the rules do not meet.
+    """Return one finding for each scenario that the rules do not meet.
 
     Args:
         failures: the scenarios.
-        contested: what a judge said of those whose correction was put aside, by their descriptions.
-        opinions: why the rules were left as they are, likewise.
+        contested: rejected corrections of a judge, by the description of the scenario.
+        opinions: reasons for leaving rules unchanged, likewise.
     """
     return tuple(_finding(failure, contested, opinions) for failure in failures)
 
@@ -32,7 +32,7 @@ def _finding(
     failure: ScenarioResult, contested: Mapping[str, Attribution], opinions: Mapping[str, str]
 ) -> Finding:
     scenario, decided = failure.scenario, failure.actual
-    by = f"rule {decided.rule_id}" if decided.rule_id else "no rule (what none is about is denied)"
+    by = f"rule {decided.rule_id}" if decided.rule_id else "no rule (the default is deny)"
     because = f" ({scenario.reasoning})" if scenario.reasoning else ""
     told = (
         f'"{scenario.description}" expects {scenario.expected_decision.value}{because}, '
@@ -47,6 +47,6 @@ def _finding(
     return Finding(
         "EXPECTATION_CONTESTED",
         "",
-        f"{told}; the judge says that {right} is right: {word.reasoning}{kept}. No model may decide that:"
+        f"{told}; the judge considers {right} correct: {word.reasoning}{kept}. A model must not decide this:"
         " write the request as a handwritten scenario, or change the written policy",
     )

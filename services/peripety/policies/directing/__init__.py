@@ -1,1 +1,1 @@
-"""Requests that reach what scenarios miss, and suites as small as they can be."""
+"""Coverage generation: scenarios for coverage gaps, and minimal suites."""

@@ -1,4 +1,4 @@
-"""Scenarios that may be worth it: they tell mutants apart or reach something, or are crosses of such."""
+"""Candidate scenarios that kill mutants or reach coverage targets, and crossovers of them."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ __all__ = ["candidates", "described", "unlike"]
 def candidates(
     policy: Policy, runs: Sequence[Run], missed: Sequence[Aim], explored: Sequence[Reach]
 ) -> list[TestScenario]:
-    """Scenarios, without descriptions, that expect what the rules say.
+    """Return scenarios without descriptions that expect the decision of the rules.
 
     Args:
         policy: the policy.
         runs: mutants to kill.
-        missed: aims to reach.
-        explored: how, if it is known.
+        missed: coverage targets to reach.
+        explored: the result of the search for each target.
     """
     requests = [*crossed(policy, [*_of_aims(policy, missed, explored), *_of_mutants(runs)])]
     return [*_directed(policy, requests)]
 
 
 def described(policy: Policy, thing: Run | Aim, names: set[str]) -> str:
-    """What a scenario is about that kills a mutant or reaches an aim; a new name among the names."""
+    """Return a unique description of a scenario that kills a mutant or reaches a target."""
     about = about_mutation(policy, thing.mutation) if isinstance(thing, Run) else about_aim(policy, thing)
     return unlike(names, about)
 
 
 def unlike(names: set[str], description: str) -> str:
-    """A description that is none of the names yet; it is one of them then."""
+    """Return a description that is not in a set of names, and add it to the set."""
     numbered = (f"{description} ({number})" for number in count(2))
     name = next(name for name in chain([description], numbered) if name not in names)
     names.add(name)
@@ -56,13 +56,13 @@ def _of_mutants(survivors: Iterable[Run]) -> Iterator[ToolRequest]:
 
 
 def _of_aims(policy: Policy, missed: Sequence[Aim], explored: Sequence[Reach]) -> Iterator[ToolRequest]:
-    """Requests for aims; those that show most come first, as the first of equals is taken."""
+    """Yield requests for targets, the most significant ones first, because the first of equals is used."""
     closest = reach(policy, [aim.closer for aim in missed if aim.closer])
     yield from (how.request for how in (*closest, *explored) if isinstance(how, Reached))
 
 
 def _directed(policy: Policy, requests: Sequence[ToolRequest]) -> Iterator[TestScenario]:
-    """Scenarios that expect what the rules say, without a description yet."""
+    """Yield scenarios without descriptions that expect the decision of the rules."""
     for request, decided in zip(requests, policy.decide_many(requests), strict=True):
         expected = Expectation(decided.decision.value)
         reason, rule_id = decided.reasons[-1], decided.rule_id

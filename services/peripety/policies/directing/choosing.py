@@ -1,4 +1,4 @@
-"""As few scenarios as will do: which ones to keep so that nothing is lost."""
+"""Suite minimization: a small subset of scenarios with the same coverage and mutation score."""
 
 from __future__ import annotations
 
@@ -24,27 +24,26 @@ __all__ = ["chosen", "gains", "least", "smallest"]
 
 
 def smallest(policy: Policy, scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
-    """The scenarios without those that add nothing: they kill and reach together what all of them do.
+    """Return the suite without scenarios that add neither coverage nor killed mutants.
 
-    Handwritten ones stay whatever they add, and so do those that fail: nothing is hidden. Of those that add
-    as much, written ones are taken before directed ones.
+    Handwritten scenarios always remain, and so do failing ones, so that no failure is hidden. Among equal
+    scenarios, written ones are preferred to generated ones.
 
     Returns:
-        The handwritten ones, then the written ones, then the directed ones, each in the order in which they
-        were given.
+        The handwritten ones, then the written ones, then the generated ones, each in the given order.
 
     Raises:
-        InvalidArgumentError: `REQUEST_INVALID`; some request is none.
+        InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
     """
     return least(Subject(policy), scenarios)
 
 
 def least(subject: Subject, scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
-    """As `smallest`, with what is known of the policy.
+    """Return the same as `smallest`, with cached facts about the policy.
 
     Raises:
-        InvalidArgumentError: `REQUEST_INVALID`; some request is none.
-        OutOfTimeError: there was no time to find them.
+        InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
+        OutOfTimeError: the time limit is reached.
     """
     subject.go_on()
     suite = Suite(subject.policy, _ranked(scenarios))
@@ -68,11 +67,11 @@ def _kept(suite: Suite) -> list[int]:
 
 
 def gains(reached_by: Sequence[int], count: int) -> list[int]:
-    """What each scenario reaches, given who reaches each thing; a bit for each.
+    """Return the set of things that each scenario reaches, as bit masks, without those that all reach.
 
     Args:
         reached_by: for each thing, a bit for each scenario that reaches it.
-        count: scenarios there are.
+        count: the number of scenarios.
     """
     everyone = (1 << count) - 1
     found = [0] * count
@@ -82,21 +81,21 @@ def gains(reached_by: Sequence[int], count: int) -> list[int]:
         most = 2 * scenarios.bit_count() > count
         if most:
             common |= which
-        # It is less work to go through the few that are not like most.
+        # Iterating over the minority is cheaper.
         for number in bits(scenarios ^ everyone if most else scenarios):
             found[number] |= which
     return [gain ^ common for gain in found]
 
 
 def chosen(adds: Sequence[int], kept: Sequence[int] = ()) -> list[int]:
-    """Scenarios that reach, together with some that are kept anyhow, everything that all of them reach.
+    """Return scenarios that reach, together with fixed ones, everything that all of them reach.
 
-    The one that adds most is next, the first of several. Those that others made needless go again, and so do
-    those that one other can stand in for.
+    Greedy set cover: the scenario that adds most is next, the first of several. Redundant scenarios are then
+    removed, and several are replaced by one where possible.
 
     Args:
-        adds: what each scenario reaches, a bit for each thing.
-        kept: those that are kept.
+        adds: the set of things that each scenario reaches, as a bit mask.
+        kept: the fixed scenarios.
     """
     reached = 0
     for number in kept:
@@ -112,7 +111,7 @@ def _greedily(adds: Sequence[int], reached: int) -> Iterator[int]:
     while waiting:
         promised, number = heappop(waiting)
         gain = adds[number] & ~reached
-        if gain.bit_count() < -promised:  # others have taken of it since it was put there
+        if gain.bit_count() < -promised:  # others have reduced its gain since it was added
             if gain:
                 heappush(waiting, (-gain.bit_count(), number))
             continue
@@ -121,7 +120,7 @@ def _greedily(adds: Sequence[int], reached: int) -> Iterator[int]:
 
 
 def _needed(adds: Sequence[int], reached: int, taken: Sequence[int]) -> list[int]:
-    """Those without which something is not reached; of several that would do, the last ones go."""
+    """Return the scenarios that are needed; of several alternatives, the last ones are dropped."""
     alone = _alone(adds, reached, taken)
     needed = {number for number in taken if adds[number] & alone}
     doubted = [number for number in taken if number not in needed]
@@ -138,7 +137,7 @@ def _needed(adds: Sequence[int], reached: int, taken: Sequence[int]) -> list[int
 
 
 def _traded(adds: Sequence[int], reached: int, taken: list[int]) -> list[int]:
-    """Put one in the place of two or more, wherever one reaches all that they alone do."""
+    """Replace two or more scenarios by one that reaches everything that only they reach."""
     alone, owners, sizes = _owned(adds, reached, taken)
     for number, gain in enumerate(adds):
         covered = Counter(owners[thing] for thing in bits(gain & alone))
@@ -155,14 +154,14 @@ def _traded(adds: Sequence[int], reached: int, taken: list[int]) -> list[int]:
 def _owned(
     adds: Sequence[int], reached: int, taken: Sequence[int]
 ) -> tuple[int, dict[int, int], Counter[int]]:
-    """The things that only one of those taken reaches; which one; and how many of them each one has."""
+    """Return the things that one chosen scenario alone reaches, their owners, and the number per owner."""
     alone = _alone(adds, reached, taken)
     owners = {thing: number for number in taken for thing in bits(adds[number] & alone)}
     return alone, owners, Counter(owners.values())
 
 
 def _alone(adds: Sequence[int], reached: int, taken: Sequence[int]) -> int:
-    """The things that only one of those taken reaches."""
+    """Return the things that exactly one of the chosen scenarios reaches."""
     once = more = 0
     for number in taken:
         more |= once & adds[number]

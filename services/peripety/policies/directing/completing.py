@@ -1,4 +1,4 @@
-"""A suite that misses nothing that can be reached, and is as small as it was found to be."""
+"""Complete and minimal suites, from given and generated scenarios."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ __all__ = ["complete", "completed"]
 
 
 def complete(policy: Policy, scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
-    """Choose from some scenarios, and from directed ones, as few as do all that any of them can do.
+    """Choose from given and generated scenarios a small suite that reaches all that any of them reaches.
 
-    Unlike what `cover` adds, a directed scenario may take the place of several others.
+    Unlike the result of `cover`, a generated scenario may replace several others.
 
     Returns:
-        As `smallest`.
+        The same as `smallest`.
 
     Raises:
-        InvalidArgumentError: `REQUEST_INVALID`; some request is none.
+        InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
     """
     return completed(Subject(policy), scenarios)
 
 
 def completed(subject: Subject, scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
-    """As `complete`, with what is known of the policy.
+    """Return the same as `complete`, with cached facts about the policy.
 
     Raises:
-        InvalidArgumentError: `REQUEST_INVALID`; some request is none.
-        OutOfTimeError: there was no time to find them.
+        InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
+        OutOfTimeError: the time limit is reached.
     """
     names = {scenario.description for scenario in scenarios}
     made = directed(subject)

@@ -1,4 +1,4 @@
-"""Scenarios for what others miss: each reaches something new, or kills a mutant that survived them."""
+"""Generation of scenarios for coverage gaps and surviving mutants."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ __all__ = ["cover", "directed"]
 def cover(
     policy: Policy, scenarios: Sequence[TestScenario], max_scenarios: int = 0
 ) -> Iterator[TestScenario | Covered]:
-    """Make scenarios for what some miss, without a model: they expect what the rules say.
+    """Generate scenarios for coverage gaps without a model; they expect the decision of the rules.
 
     Args:
         policy: the policy.
-        scenarios: the scenarios there are.
-        max_scenarios: most scenarios to make; 0 for as many as it takes.
+        scenarios: the existing scenarios.
+        max_scenarios: maximum number of scenarios; 0 for no limit.
 
     Yields:
-        The scenarios, those that add most first; at last, what all of them reach together.
+        The scenarios, those that add most first; at the end, the coverage of all scenarios together.
 
     Raises:
-        InvalidArgumentError: `REQUEST_INVALID`; some request is none.
+        InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
     """
     subject = Subject(policy)
     missing = _missing(subject, Suite(policy, scenarios))
@@ -63,22 +63,22 @@ def cover(
 
 
 def directed(subject: Subject) -> Iterator[TestScenario]:
-    """Scenarios that do all that can be done, made without any others; as `cover` makes them.
+    """Generate scenarios from scratch that reach everything reachable; as in `cover`.
 
     Raises:
-        OutOfTimeError: there was no time to find them.
+        OutOfTimeError: the time limit is reached.
     """
     yield from _adding(subject, _missing(subject, Suite(subject.policy, ())), set())
 
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """What a suite misses.
+    """The gaps of a suite.
 
     Attributes:
-        runs: what became of all mutants.
-        aims: the aims that it does not reach.
-        explored: how each of these can be reached.
+        runs: the results of all mutants.
+        aims: the coverage targets that it does not reach.
+        explored: the result of the search for each of these.
     """
 
     runs: Sequence[Run]
@@ -93,7 +93,7 @@ def _missing(subject: Subject, suite: Suite) -> _Missing:
 
 
 def _adding(subject: Subject, missing: _Missing, names: set[str]) -> Iterator[TestScenario]:
-    """As few candidates as kill and reach what all of them do, each described by the first thing it adds."""
+    """Yield few candidates that kill and reach all that any does, described by the first thing they add."""
     missed = missing.aims
     survivors = [done for done in missing.runs if not done.killers]
     things: list[Run | Aim] = [*survivors, *missed]

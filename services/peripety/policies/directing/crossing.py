@@ -1,4 +1,4 @@
-"""Requests with arguments of others: one that is in several odd places at once takes the place of several."""
+"""Crossover of requests: combined arguments, so that one scenario can replace several."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CHILDREN = 20
 
 
 def crossed(policy: Policy, requests: Iterable[ToolRequest]) -> Iterator[ToolRequest]:
-    """The requests that their tools take, and some made of them, each once.
+    """Yield the valid requests and combinations of them, each once.
 
-    What is made depends on the requests alone.
+    The combinations are deterministic.
 
     Args:
-        policy: the policy whose tools they are for.
+        policy: the policy with the tools of the requests.
         requests: the requests.
     """
     tools = {(tool["server_name"], tool["tool_name"]): tool for tool in policy.spec["tools"]}
@@ -39,11 +39,11 @@ def crossed(policy: Policy, requests: Iterable[ToolRequest]) -> Iterator[ToolReq
 
 
 def _children(requests: Sequence[ToolRequest]) -> Iterator[ToolRequest]:
-    """Requests each of whose arguments is that of some request for the same tool."""
+    """Yield requests that combine arguments of requests to the same tool."""
     of_tools: dict[tuple[str, str], list[ToolRequest]] = {}
     for request in requests:
         of_tools.setdefault((request.server_name, request.tool_name), []).append(request)
-    random = Random(0)  # noqa: S311 - nothing is secret about it
+    random = Random(0)  # noqa: S311 - not used for secrets
     for request in requests:
         others = of_tools[request.server_name, request.tool_name]
         for _ in range(_CHILDREN if len(others) > 1 else 0):
@@ -51,7 +51,7 @@ def _children(requests: Sequence[ToolRequest]) -> Iterator[ToolRequest]:
 
 
 def _child(random: Random, parent: ToolRequest, others: Sequence[ToolRequest]) -> ToolRequest:
-    """A request with arguments of others; where two have a list, it may be both."""
+    """Return a request with arguments of others; two arrays may be concatenated."""
     other = random.choice(others).arguments
     arguments: dict[str, Any] = {}
     for name in sorted({*parent.arguments, *other}):

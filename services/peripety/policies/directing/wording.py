@@ -1,4 +1,4 @@
-"""What directed scenarios are about, in one sentence each."""
+"""Descriptions of generated scenarios, in one sentence each."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["about_aim", "about_mutation"]
 
 _MOST_SHOWN = 60
 
-_IS_AMONG = "{before} is among what {rule} asks for"
+_IS_AMONG = "{before} is one of the values that {rule} matches"
 _DEPENDS = "{rule} depends on {before}"
-_NOT = "{rule} asks for {before}, not for {after}"
-_WRITTEN = "{rule} says {before} in its logic, not {after}"
+_NOT = "{rule} requires {before}, not {after}"
+_WRITTEN = "the logic of {rule} uses {before}, not {after}"
 _MUTATIONS = {
-    "drop_rule": "without {rule} this would be decided otherwise",
-    "swap_rules": "{rule} is asked before the rule after it",
-    "change_decision": "{rule} says {before}, not {after}",
+    "drop_rule": "{rule} changes the decision",
+    "swap_rules": "{rule} is evaluated before the next rule",
+    "change_decision": "{rule} decides {before}, not {after}",
     "drop_member": "{rule} depends on its {part}",
     "drop_matcher": "{rule} depends on its {part}",
     "drop_server": _IS_AMONG,
@@ -37,14 +37,14 @@ _MUTATIONS = {
     "drop_element": _IS_AMONG,
     "drop_operand": _DEPENDS,
     "negate_logic": _DEPENDS,
-    "flip_read_only": "{rule} asks whether tools are read_only",
-    "flip_destructive": "{rule} asks whether tools are destructive",
+    "flip_read_only": "{rule} checks read_only",
+    "flip_destructive": "{rule} checks destructive",
     "change_quantifier": _NOT,
-    "read_as_identifier": "{rule} reads values as {before}, not as they are written",
-    "widen_path": "{rule} asks for {before}, not for all of {after}",
-    "widen_host": "{rule} asks for {before}, not for all of {after}",
-    "narrow_path": "{rule} asks for {before}, not only for {after}",
-    "narrow_host": "{rule} asks for {before}, not only for {after}",
+    "read_as_identifier": "{rule} compares values as {before}, not as plain text",
+    "widen_path": "{rule} matches {before}, not all of {after}",
+    "widen_host": "{rule} matches {before}, not all of {after}",
+    "narrow_path": "{rule} matches all of {before}, not only {after}",
+    "narrow_host": "{rule} matches all of {before}, not only {after}",
     "swap_comparison": _WRITTEN,
     "swap_connective": _WRITTEN,
     "shift_number": "{rule} compares with {before}, not with {after}",
@@ -60,7 +60,7 @@ _DEFAULT_QUANTIFIER = "all"
 
 
 def about_mutation(policy: Policy, mutation: Mutation) -> str:
-    """What a request shows that a policy and a mutant decide differently."""
+    """Describe a request that a policy and a mutant decide differently."""
     before, after = mutation.before, mutation.after
     if _MUTATIONS[mutation.operator] is _WRITTEN:
         (before,), (after,) = before, after
@@ -73,18 +73,18 @@ def about_mutation(policy: Policy, mutation: Mutation) -> str:
 
 
 def about_aim(policy: Policy, aim: Aim) -> str:
-    """What a request does that reaches an aim."""
+    """Describe a request that reaches a coverage target."""
     index = aim.ways[0].rule
     if index == len(policy.rules):
-        return "no rule takes hold"
+        return "no rule applies"
     rule = policy.rules[index]["id"]
     if aim.kind == RULE:
         return f"{rule} decides"
     *place, wanted = segments(aim.path)
     if aim.kind == CONDITION_DECISION:
         holds = "holds" if wanted == "true" else "does not hold"
-        return f"{rule} is asked, and its {'/'.join(place[3:])} {holds}"
-    return f"{rule} is asked about a value {_POINTS[wanted]} {_shown(_part(policy.spec, place))}"
+        return f"{rule} is evaluated, and its {'/'.join(place[3:])} {holds}"
+    return f"{rule} is evaluated for a value {_POINTS[wanted]} {_shown(_part(policy.spec, place))}"
 
 
 def _part(document: Any, place: list[str]) -> Any:

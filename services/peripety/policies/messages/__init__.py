@@ -1,1 +1,1 @@
-"""Policies ↔ protobuf messages, nothing else."""
+"""Conversion between policy types and protobuf messages."""

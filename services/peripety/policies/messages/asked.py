@@ -1,4 +1,4 @@
-"""What requests ask for."""
+"""Parsing of policy requests from protobuf."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _SOURCES = {
 
 
 def policy_source(source: pb.PolicySource, field: str = ".policy") -> PolicySource:
-    """Which policy is meant."""
+    """Parse the source of a policy."""
     named = source.WhichOneof("source")
-    require(named, field, "is required: send document, or the policy_id of a stored policy")
+    require(named, field, "is required; send document, or the policy_id of a stored policy")
     return Brought(source.document) if named == "document" else Stored(source.policy_id)
 
 
 def tool_request(request: pb.PolicyRequest, field: str = ".request") -> ToolRequest:
-    """A call of a tool that is to be decided about."""
+    """Parse a tool call."""
     require(request.server_name, f"{field}.server_name", "is required")
     require(request.tool_name, f"{field}.tool_name", "is required")
     arguments = json_object(f"{field}.arguments", request.arguments) if request.arguments else {}
@@ -45,8 +45,8 @@ def tool_request(request: pb.PolicyRequest, field: str = ".request") -> ToolRequ
 
 
 def scenarios(messages: Sequence[pb.PolicyScenario], field: str = ".scenarios") -> tuple[TestScenario, ...]:
-    """A suite of scenarios, whose descriptions and ids name them."""
-    require(len(messages) <= MAX_SCENARIOS, field, f"has more than {MAX_SCENARIOS} scenarios; send less")
+    """Parse a suite of scenarios with unique descriptions and ids."""
+    require(len(messages) <= MAX_SCENARIOS, field, f"has more than {MAX_SCENARIOS} scenarios; send fewer")
     read = tuple(_scenario(message, f"{field}[{index}]") for index, message in enumerate(messages))
     _require_unique([one.description for one in read], field, "description")
     _require_unique([one.scenario_id for one in read], field, "scenario_id")
@@ -54,13 +54,13 @@ def scenarios(messages: Sequence[pb.PolicyScenario], field: str = ".scenarios") 
 
 
 def _scenario(message: pb.PolicyScenario, field: str) -> TestScenario:
-    require(message.description.strip(), f"{field}.description", "is required: say what it is about")
+    require(message.description.strip(), f"{field}.description", "is required; describe the scenario")
     for name in ("description", "reasoning", "scenario_id", "rule_id"):
         size = len(getattr(message, name).encode())
         require(size <= _MAX_TEXT_BYTES, f"{field}.{name}", f"has more than {_MAX_TEXT_BYTES} bytes")
     expected = _EXPECTATIONS.get(message.expected)
-    require(expected, f"{field}.expected", "is required: say what the rules should decide")
-    require(message.source in _SOURCES, f"{field}.source", "is no ScenarioSource")
+    require(expected, f"{field}.expected", "is required; set the expected decision")
+    require(message.source in _SOURCES, f"{field}.source", "is not a ScenarioSource")
     return TestScenario(
         description=message.description,
         request=tool_request(message.request, f"{field}.request"),
@@ -76,5 +76,5 @@ def _require_unique(names: Sequence[str], field: str, what: str) -> None:
     first: dict[str, int] = {}
     for index, name in enumerate(names):
         before = first.setdefault(name, index) if name else index
-        reason = f"is that of {field}[{before}], too; give each scenario its own"
+        reason = f"equals that of {field}[{before}]; choose a unique one"
         require(before == index, f"{field}[{index}].{what}", reason)

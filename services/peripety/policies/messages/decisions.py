@@ -1,4 +1,4 @@
-"""Requests to decide about, many at a time."""
+"""Batch decisions from and to protobuf."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MAX_ITEM_ID_BYTES = 256
 
 
 def items(request: pb.DecideManyRequest) -> list[tuple[str, ToolRequest | PeripetyError]]:
-    """The requests of a message. What is wrong with one of them is no matter of the others."""
-    require(len(request.items) <= _MAX_ITEMS, ".items", f"has more than {_MAX_ITEMS} items; send less")
+    """Parse the requests of a message; an invalid request becomes an error in its place."""
+    require(len(request.items) <= _MAX_ITEMS, ".items", f"has more than {_MAX_ITEMS} items; send fewer")
     return [(item.item_id, _request(item)) for item in request.items]
 
 
@@ -38,7 +38,7 @@ def _request(item: pb.DecideItem) -> ToolRequest | PeripetyError:
 
 
 def responses(decided: Iterable[tuple[str, Outcome]]) -> Iterator[pb.DecideManyResponse]:
-    """Decisions in as few messages as their sizes allow; the sequence is left open."""
+    """Yield decisions in as few messages as the size limit allows, without sequence numbers."""
     for some in parcels(_outcome(item_id, outcome) for item_id, outcome in decided):
         yield pb.DecideManyResponse(outcomes=some)
 

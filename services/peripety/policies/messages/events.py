@@ -1,4 +1,4 @@
-"""What happened while a policy was compiled; the sequence of each message is left open."""
+"""Compile events to protobuf; sequence numbers are added later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["compile_response"]
 def compile_response(
     event: Event | Pending[Kept],
 ) -> pb.CompilePolicyResponse | Pending[pb.CompilePolicyResponse]:
-    """What happened; where that changes the database, it is told once it has."""
+    """Convert a compile event; a pending write is converted after its commit."""
     return event.told(_compiled) if isinstance(event, Pending) else _told(event)
 
 
@@ -87,7 +87,7 @@ def _failed(event: Failed) -> pb.CompilePolicyResponse.Failed:
 
 def _compiled(kept: Kept) -> pb.CompilePolicyResponse:
     compiled = kept.policy.compiled
-    # What was used for it then is not what this request used.
+    # A cached result has no usage in this request.
     spent, turns = (Spent(), ()) if kept.from_cache else (compiled.spent, compiled.turns)
     return pb.CompilePolicyResponse(
         compiled=pb.CompilePolicyResponse.Compiled(

@@ -1,4 +1,4 @@
-"""What rules mean: what is odd about them, and how two policies differ."""
+"""Lint issues and policy differences to protobuf."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["difference", "issues"]
 
 
 def issues(found: Iterable[RuleIssue]) -> pb.AnalyzePolicyResponse:
-    """What is odd about rules."""
+    """Convert lint issues."""
     return pb.AnalyzePolicyResponse(issues=map(_issue, found))
 
 
@@ -31,7 +31,7 @@ def _issue(issue: RuleIssue) -> pb.RuleIssue:
 
 
 def difference(found: PolicyDifference) -> pb.DiffPoliciesResponse:
-    """How two policies differ."""
+    """Convert a policy difference."""
     return pb.DiffPoliciesResponse(
         equivalent=found.equivalent,
         changes=map(_change, found.changes),

@@ -1,4 +1,4 @@
-"""What is to be compiled, as a request says it."""
+"""Compile orders from protobuf."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["MAX_CONSTITUTION_BYTES", "order"]
 
 MAX_CONSTITUTION_BYTES = 256 * 1024
 
-# Options that are limits, what they are called in the domain, and their least and greatest values.
+# Options that are limits: the field of `CompileLimits`, and the range of values.
 _LIMITS = {
     "max_repairs": ("repairs", 0, 20),
     "max_probes": ("probes", 0, 50),
@@ -31,13 +31,13 @@ _LIMITS = {
 
 
 def order(request: pb.CompilePolicyRequest) -> CompileOrder:
-    """What a request wants compiled.
+    """Parse a compile order.
 
     Raises:
-        InvalidArgumentError: a field of it is missing, or out of range.
+        InvalidArgumentError: a field is missing or out of range.
     """
     _check_constitution(request.constitution)
-    require(request.tools, ".tools", "is required: name the tools that the policy is about")
+    require(request.tools, ".tools", "is required; add the tools that the policy applies to")
     options = request.options
     foundation = _foundation(request.foundation)
     handwritten = asked.scenarios(request.handwritten_scenarios, ".handwritten_scenarios")
@@ -56,7 +56,7 @@ def order(request: pb.CompilePolicyRequest) -> CompileOrder:
 
 
 def _check_constitution(text: str) -> None:
-    require(text.strip(), ".constitution", "is required: say in words what is allowed and what is not")
+    require(text.strip(), ".constitution", "is required; describe what is allowed and what is not")
     size = len(text.encode())
     reason = f"has {size} bytes; at most {MAX_CONSTITUTION_BYTES} are accepted, so shorten it"
     require(size <= MAX_CONSTITUTION_BYTES, ".constitution", reason)
@@ -86,16 +86,16 @@ def _limits(request: pb.CompilePolicyRequest) -> CompileLimits:
 
 
 def _foundation(data: bytes) -> dict[str, Any]:
-    """Invariants and lists, through the same strict border as a policy document."""
+    """Parse invariants and lists, with the strict JSON parser of policy documents."""
     if not data:
         return {}
     try:
         foundation = parse(data)
     except SpecError as error:
-        raise refuse(".foundation", f"is no JSON document: {error.findings[0].message}") from None
+        raise refuse(".foundation", f"is not a JSON document: {error.findings[0].message}") from None
     known = isinstance(foundation, dict) and foundation.keys() <= {"invariants", "lists"}
-    require(known, ".foundation", "must be a JSON object with invariants and lists, and nothing else")
+    require(known, ".foundation", "must be a JSON object with only invariants and lists")
     read: dict[str, Any] = foundation
     kinds = isinstance(read.get("invariants", []), list) and isinstance(read.get("lists", {}), dict)
-    require(kinds, ".foundation", "must have an array of invariants, and an object of lists")
+    require(kinds, ".foundation", "must contain an array of invariants and an object of lists")
     return read

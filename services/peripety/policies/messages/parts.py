@@ -1,4 +1,4 @@
-"""What several messages are made of: requests, scenarios and decisions."""
+"""Common parts of policy messages: requests, scenarios and decisions to protobuf."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ID_DIGITS = 16
 
 
 def tool_request(request: ToolRequest) -> pb.PolicyRequest:
-    """A call of a tool."""
+    """Convert a tool call."""
     return pb.PolicyRequest(
         server_name=request.server_name,
         tool_name=request.tool_name,
@@ -41,7 +41,7 @@ def tool_request(request: ToolRequest) -> pb.PolicyRequest:
 
 
 def decision_result(decided: Decided) -> pb.DecisionResult:
-    """What the rules say, and why."""
+    """Convert a decision with its reasons."""
     troubles = (
         Finding(error.code, error.path, f"{error.rule_id}: {error.message}", Severity.WARNING)
         for error in decided.errors
@@ -56,18 +56,18 @@ def decision_result(decided: Decided) -> pb.DecisionResult:
 
 
 def expectation(expected: Expectation) -> pb.Expectation.ValueType:
-    """What is expected of the rules."""
+    """Convert an expectation."""
     return pb.Expectation.Value(f"EXPECTATION_{expected.name}")
 
 
 def scenario_id(scenario: TestScenario) -> str:
-    """What a scenario is called: as its author said, or by what it is about, which is unique in its suite."""
+    """Return the id of a scenario: the given one, or a digest of its description."""
     named = sha256(scenario.description.encode()).hexdigest()[:_ID_DIGITS]
     return scenario.scenario_id or f"scn_{named}"
 
 
 def scenario(written: TestScenario) -> pb.PolicyScenario:
-    """A request with the decision that is expected."""
+    """Convert a scenario."""
     return pb.PolicyScenario(
         scenario_id=scenario_id(written),
         description=written.description,
@@ -80,12 +80,12 @@ def scenario(written: TestScenario) -> pb.PolicyScenario:
 
 
 def scenarios(written: Iterable[TestScenario]) -> list[pb.PolicyScenario]:
-    """Some scenarios."""
+    """Convert scenarios."""
     return [*map(scenario, written)]
 
 
 def rule_patch(patch: RulePatch) -> pb.RulePatch:
-    """One mechanical change of the rules."""
+    """Convert a change of a rule."""
     return pb.RulePatch(
         kind=pb.RulePatchKind.Value(f"RULE_PATCH_KIND_{patch.kind.name}"),
         rule_id=patch.rule_id,
@@ -97,5 +97,5 @@ def rule_patch(patch: RulePatch) -> pb.RulePatch:
 
 
 def findings(found: Iterable[Finding]) -> list[common.Finding]:
-    """What is wrong."""
+    """Convert findings."""
     return [*map(finding_to_proto, found)]

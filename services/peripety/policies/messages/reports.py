@@ -1,4 +1,4 @@
-"""How rules and scenarios fit together, measured."""
+"""Verification reports, coverage and mutation scores to protobuf."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["coverage", "covered", "mutants", "mutation_score", "results", "verification"]
 
 _MOST = 100
-"""Of what is only an example, or for a person to look at."""
+"""Limit of listed examples."""
 
 
 def verification(report: VerificationReport) -> pb.VerificationReport:
-    """How rules and scenarios fit together."""
+    """Convert a verification report."""
     failed = len(report.failures)
     return pb.VerificationReport(
         passed=len(report.results) - failed,
@@ -34,7 +34,7 @@ def verification(report: VerificationReport) -> pb.VerificationReport:
 
 
 def results(found: Iterable[ScenarioResult]) -> list[pb.ScenarioResult]:
-    """How some scenarios fared."""
+    """Convert results of scenarios."""
     return [
         pb.ScenarioResult(
             scenario_id=parts.scenario_id(result.scenario),
@@ -47,7 +47,7 @@ def results(found: Iterable[ScenarioResult]) -> list[pb.ScenarioResult]:
 
 
 def coverage(kinds: Iterable[Coverage]) -> list[quality.Coverage]:
-    """What is reached, of each kind."""
+    """Convert coverage by kind."""
     return [
         quality.Coverage(
             kind=one.kind,
@@ -61,7 +61,7 @@ def coverage(kinds: Iterable[Coverage]) -> list[quality.Coverage]:
 
 
 def mutation_score(score: MutationScore) -> quality.MutationScore:
-    """How many mutants are killed."""
+    """Convert a mutation score."""
     return quality.MutationScore(
         killed=score.killed,
         survived=score.survived,
@@ -72,13 +72,13 @@ def mutation_score(score: MutationScore) -> quality.MutationScore:
 
 
 def mutants(done: Mutants) -> Iterator[pb.MutatePolicyResponse.Mutants]:
-    """Some mutants, in as few messages as their sizes allow."""
+    """Yield mutants in as few messages as the size limit allows."""
     for some in parcels(map(_mutant, done.mutants)):
         yield pb.MutatePolicyResponse.Mutants(mutants=some, total=done.total)
 
 
 def covered(found: Covered) -> pb.CoverPolicyResponse.Covered:
-    """What all scenarios reach."""
+    """Convert the final result of coverage generation."""
     return pb.CoverPolicyResponse.Covered(
         coverage=coverage(found.coverage), mutation=mutation_score(found.mutation)
     )

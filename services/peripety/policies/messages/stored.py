@@ -1,4 +1,4 @@
-"""Policies that are kept."""
+"""Stored policies and audit logs to protobuf."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["audit_entry", "policy", "summaries", "turn"]
 
 
 def policy(stored: CompiledPolicy) -> pb.CompiledPolicy:
-    """A stored policy."""
+    """Convert a stored policy."""
     compiled = stored.compiled
     message = pb.CompiledPolicy(
         policy_id=stored.policy_id,
@@ -38,7 +38,7 @@ def policy(stored: CompiledPolicy) -> pb.CompiledPolicy:
 
 
 def summaries(page: Page[PolicySummary]) -> list[pb.PolicySummary]:
-    """The stored policies of a page."""
+    """Convert a page of policies."""
     told = []
     for stored in page.items:
         summary = pb.PolicySummary(
@@ -53,14 +53,14 @@ def summaries(page: Page[PolicySummary]) -> list[pb.PolicySummary]:
 
 
 def turn(told: GenerationTurn) -> pb.GenerationTurn:
-    """What one turn of a conversation used."""
+    """Convert the usage of a turn."""
     return pb.GenerationTurn(
         turn=told.turn, scenarios=told.scenarios, repaired=told.repaired, usage=spent_to_proto(told.spent)
     )
 
 
 def audit_entry(entry: AuditEntry) -> pb.AuditEntry:
-    """Something that was decided on the way."""
+    """Convert an entry of the audit log."""
     match entry.decision:
         case ScenarioCorrection() as correction:
             told = pb.AuditEntry(correction=_correction(correction))

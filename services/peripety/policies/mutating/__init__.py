@@ -1,1 +1,1 @@
-"""Small changes of rules, and which scenarios notice them."""
+"""Mutation testing of policies."""

@@ -1,4 +1,4 @@
-"""Mutants of a policy before they are run."""
+"""Mutants of a policy as changes of its rules."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ ALWAYS: Final[Mapping[str, Any]] = {"logic": {}}
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """A mutant before it is run.
+    """A mutant of a policy.
 
     Attributes:
-        mutant_id: names it within the document and the version of the operators.
+        mutant_id: unique within the document and the version of the operators.
         operator: stable lower_snake_case name of the operator.
-        place: the changed part, from the document on.
-        before: the part before; `GONE` when it was added.
-        after: the part after; `GONE` when it was removed.
-        rules: what stands in place of rules, by their index in `Policy.rules`; None takes one away.
+        place: path of the changed part in the document.
+        before: the part before; `GONE` if it was added.
+        after: the part after; `GONE` if it was removed.
+        rules: replaced rules by their index in `Policy.rules`; None removes a rule.
     """
 
     mutant_id: str
@@ -40,13 +40,13 @@ class Mutation:
 
 
 def window(rules: Sequence[Mapping[str, Any]], mutation: Mutation) -> Window:
-    """What of the rules a mutant replaces; the unchanged ones in between are the same objects."""
+    """Return the window of rules that a mutant replaces; unchanged rules are the same objects."""
     first, behind = min(mutation.rules), max(mutation.rules) + 1
     replaced = (mutation.rules.get(index, rules[index]) for index in range(first, behind))
     return Window(first, behind, [rule for rule in replaced if rule is not None])
 
 
 def variant(rules: Sequence[Mapping[str, Any]], mutation: Mutation) -> list[Mapping[str, Any]]:
-    """All rules of a mutant; the unchanged ones are the same objects."""
+    """Return all rules of a mutant; unchanged rules are the same objects."""
     replaced = (mutation.rules.get(index, rule) for index, rule in enumerate(rules))
     return [rule for rule in replaced if rule is not None]

@@ -1,4 +1,4 @@
-"""Mutants of a policy, what becomes of each, and the score of the scenarios."""
+"""Mutation test runner: mutants of a policy, their outcomes, and the mutation score."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _MOST_NAMES = 100
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What became of a mutant.
+    """The result of a mutant.
 
     Attributes:
         mutation: the mutant.
         killers: a bit for each scenario that kills it.
-        verdict: how it compares with the policy; None when a scenario kills it, and nobody had to ask.
+        verdict: the comparison with the policy; None for a killed mutant, which is not compared.
     """
 
     mutation: Mutation
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def outcome(self) -> MutantOutcome:
-        """Killed, survived or equivalent; one that could not be decided survived."""
+        """Killed, survived or equivalent; an undecided mutant counts as survived."""
         if self.killers:
             return MutantOutcome.KILLED
         return MutantOutcome.EQUIVALENT if isinstance(self.verdict, Equivalent) else MutantOutcome.SURVIVED
@@ -56,9 +56,9 @@ class Run:
 def mutate(
     policy: Policy, scenarios: Sequence[TestScenario], operators: Sequence[str] = ()
 ) -> Iterator[Mutants]:
-    """All mutants of a policy, block by block, and which scenarios kill them.
+    """Yield all mutants of a policy in blocks, with the scenarios that kill them.
 
-    A scenario kills a mutant when it passes on the policy and fails on the mutant.
+    A scenario kills a mutant if it passes on the policy and fails on the mutant.
 
     Args:
         policy: the policy. Its invariants are not mutated.
@@ -66,7 +66,7 @@ def mutate(
         operators: names of the operators to use; empty for all.
 
     Raises:
-        InvalidArgumentError: there is no operator of such a name; or `REQUEST_INVALID`, some request is none.
+        InvalidArgumentError: an operator is unknown; or `REQUEST_INVALID`, a request is invalid.
     """
     made = [*mutations(policy, operators)]
     return _blocks(Subject(policy), Suite(policy, scenarios), made)
@@ -79,10 +79,10 @@ def _blocks(subject: Subject, suite: Suite, made: Sequence[Mutation]) -> Iterato
 
 
 def run(subject: Subject, suite: Suite, made: Sequence[Mutation]) -> Iterator[Run]:
-    """Run scenarios on mutants; whatever they do not kill is compared with the policy.
+    """Run scenarios on mutants, and compare surviving mutants with the policy.
 
     Raises:
-        OutOfTimeError: there was no time for the others.
+        OutOfTimeError: the time limit is reached.
     """
     remaining = iter(made)
     while block := [*islice(remaining, _BLOCK)]:
@@ -95,7 +95,7 @@ def run(subject: Subject, suite: Suite, made: Sequence[Mutation]) -> Iterator[Ru
 
 
 def score(mutants: Iterable[Mutant]) -> MutationScore:
-    """How many of some mutants are killed."""
+    """Return the mutation score of some mutants."""
     counts = dict.fromkeys(MutantOutcome, 0)
     survivors = []
     for mutant in mutants:
@@ -111,11 +111,11 @@ def score(mutants: Iterable[Mutant]) -> MutationScore:
 
 
 def told(scenarios: Sequence[TestScenario], done: Run) -> Mutant:
-    """What became of a mutant, for those who do not know the engine's rules from the inside.
+    """Convert the result of a mutant to the report form.
 
     Args:
-        scenarios: the scenarios that `killers` counts.
-        done: what became of it.
+        scenarios: the scenarios that `killers` refers to.
+        done: the result.
     """
     mutation = done.mutation
     names = (scenarios[number].description for number in bits(done.killers))

@@ -1,4 +1,4 @@
-"""What is found out about a policy once, however many suites for it are measured."""
+"""Context of a measured policy: facts that are computed once for any number of suites."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _BLOCK = 1000
 
 
 class OutOfTimeError(Exception):
-    """The time that measuring may take is over."""
+    """The time limit of the measurement is reached."""
 
 
 class Subject:
-    """A policy that is measured.
+    """A policy to measure, with cached mutants, coverage targets and verdicts.
 
     Args:
         policy: the policy.
-        is_late: whether the time that measuring may take is over; asked between pieces of work.
+        is_late: returns True once the time limit is reached; called between steps.
 
     Attributes:
         policy: the policy.
@@ -54,25 +54,25 @@ class Subject:
 
     @cached_property
     def aims(self) -> tuple[Aim, ...]:
-        """Everything that its scenarios should reach."""
+        """All coverage targets of the policy."""
         return aims(self.policy)
 
     def go_on(self) -> None:
-        """Nothing, as long as there is time.
+        """Return if there is time left.
 
         Raises:
-            OutOfTimeError: there is none left.
+            OutOfTimeError: the time limit is reached.
         """
         if self._is_late():
             raise OutOfTimeError
 
     def verdicts(self, made: Sequence[Mutation]) -> list[Verdict]:
-        """How mutants compare with the policy.
+        """Return the comparison of each mutant with the policy.
 
         Raises:
-            OutOfTimeError: there was no time for all of them.
+            OutOfTimeError: the time limit is reached.
         """
-        # What could not be decided among many others may be among few.
+        # A verdict that was undecided among many may be decided among few.
         new = iter([one for one in made if isinstance(self._verdicts.get(one.mutant_id), Undecided | None)])
         rules = self.policy.rules
         while block := [*islice(new, _BLOCK)]:
@@ -82,10 +82,10 @@ class Subject:
         return [self._verdicts[mutation.mutant_id] for mutation in made]
 
     def explored(self, missed: Sequence[Aim]) -> list[Reach]:
-        """For each aim a request that reaches it, or that none can, or that nobody knows.
+        """Return the result of the search for each coverage target.
 
         Raises:
-            OutOfTimeError: there was no time for it.
+            OutOfTimeError: the time limit is reached.
         """
         new = [aim for aim in missed if isinstance(self._reached.get(aim.path), Undecided | None)]
         if new:

@@ -1,4 +1,4 @@
-"""The system prompts of those who write and judge policies."""
+"""System prompts of the policy authors and judges."""
 
 from __future__ import annotations
 

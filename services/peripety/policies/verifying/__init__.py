@@ -1,1 +1,1 @@
-"""Scenarios on the engine: which pass, what hides a rule from them, and what they reach."""
+"""Verification of scenarios on the engine: results, masked rules and coverage."""

@@ -1,4 +1,4 @@
-"""The boundaries in conditions: the entries of matchers, and what comparisons compare with."""
+"""Boundary values of conditions: around matcher entries, and around numbers in comparisons."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NEXT = "-next"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place on a boundary or beside it, as conditions that a request there meets.
+    """A position at a boundary, as conditions that a request there fulfils.
 
     Attributes:
-        place: the boundary: from the rule on, or from the document on when it is in a list.
+        place: path of the boundary: in the rule, or in the document if it is in a list.
         name: `on`, `inside`, `outside`, `below` or `above`.
-        holds: what holds there.
-        fails: what does not hold there.
-        closer: what holds in addition where the boundary is easily mistaken.
+        holds: conditions that hold there.
+        fails: conditions that do not hold there.
+        closer: an additional condition for the most error-prone position.
     """
 
     place: Place
@@ -41,15 +41,15 @@ class Point:
 
     @property
     def in_list(self) -> bool:
-        """Whether the boundary is in a list, and not in a rule."""
+        """Return True if the boundary is in a list, not in a rule."""
         return self.place[0] == "lists"
 
 
 def points(question: Question, lists: Mapping[str, Any]) -> Iterator[Point]:
-    """The places on the boundaries in a part of a condition, and beside them.
+    """Yield the positions at the boundaries of a clause.
 
     Args:
-        question: the part.
+        question: the clause.
         lists: the lists of the policy.
     """
     if "arguments" in question.condition:
@@ -74,7 +74,7 @@ def _in_comparison(question: Question) -> Iterator[Point]:
 
 
 def _entries(place: Place, among: Sequence[str], lists: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    """The entries of a matcher with their places, the values of lists in place of their names."""
+    """Yield the entries of a matcher with their paths, with lists expanded."""
     waiting = [((*place, "among"), among)]
     seen = set()
     while waiting:
@@ -88,20 +88,20 @@ def _entries(place: Place, among: Sequence[str], lists: Mapping[str, Any]) -> It
 
 
 def _around_number(place: Place, number: Any, other: Any) -> Iterator[Point]:
-    """The numbers on and beside one that something is compared with."""
+    """Yield the positions on and next to a number in a comparison."""
     if isinstance(number, bool) or not isinstance(number, int | float) or not isinstance(other, dict):
         return
     step = smallest_step(number)
     yield Point(place, "on", ({"logic": {"===": [other, number]}},))
     for name, operator, bound in (("below", ">", number - step), ("above", "<", number + step)):
         beyond, within = {operator: [number, other]}, {f"{operator}=": [other, bound]}
-        # Behind the last integer there are only numbers that are far away.
+        # Beyond the last exact integer, the next numbers are far away.
         is_last = isinstance(bound, int) and abs(bound) > LARGEST_INTEGER
         yield Point(place, name, ({"logic": beyond}, *(() if is_last else ({"logic": within},))))
 
 
 def _around_entry(place: Place, matcher: Mapping[str, Any], entry: str) -> Iterator[Point]:
-    """The values on an entry, just inside of what it stands for, and just outside."""
+    """Yield the positions on an entry, just inside its range, and just outside."""
 
     def value(among: str, kind: str = matcher["kind"]) -> Mapping[str, Any]:
         roles = matcher["argument_roles"]

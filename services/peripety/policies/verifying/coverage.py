@@ -1,4 +1,4 @@
-"""What scenarios reach of what they should."""
+"""Coverage of a suite: reached targets by kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["coverage", "reaching"]
 
 
 def reaching(suite: Suite, aims: Sequence[Aim]) -> list[int]:
-    """For each aim, a bit for each scenario that passes and reaches it."""
+    """Return, for each coverage target, a bit for each passing scenario that reaches it."""
     conditions = [c for aim in aims for way in aim.ways for c in (*way.holds, *way.fails)]
     keys = {id(condition): canonical(condition) for condition in {id(c): c for c in conditions}.values()}
     distinct = {keys[id(condition)]: condition for condition in conditions}
@@ -53,12 +53,12 @@ def _reached(suite: Suite, way: Target, matches: Mapping[int, Matches]) -> int:
 def coverage(
     aims: Sequence[Aim], covered: Collection[str], unreachable: Collection[str]
 ) -> tuple[Coverage, ...]:
-    """How many of the aims are reached, for each kind.
+    """Return the coverage by kind.
 
     Args:
-        aims: the aims.
-        covered: the paths of those that are reached.
-        unreachable: the paths of those that nothing can reach.
+        aims: the coverage targets.
+        covered: the paths of the reached targets.
+        unreachable: the paths of the unreachable targets.
     """
     return tuple(
         _of_kind(kind, [aim.path for aim in aims if aim.kind == kind], covered, unreachable) for kind in KINDS

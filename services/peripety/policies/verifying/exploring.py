@@ -1,4 +1,4 @@
-"""Which aims can be reached at all, and by what request."""
+"""Search for requests that reach coverage targets."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["explore"]
 
 
 def explore(policy: Policy, aims: Sequence[Aim]) -> list[Reach]:
-    """For each aim, a request that reaches it, or that none can, or that nobody knows."""
+    """Return, for each target, a request that reaches it, a proof that none exists, or neither."""
     found = reach(policy, [way for aim in aims for way in aim.ways])
     return [_best([next(found) for _ in aim.ways]) for aim in aims]
 
 
 def _best(ways: Sequence[Reach]) -> Reach:
-    """A request; without one, what is least certain."""
+    """Return a reaching request, or else the least certain result."""
     return min(
         ways, key=lambda way: 0 if isinstance(way, Reached) else 2 if isinstance(way, Unreachable) else 1
     )

@@ -1,4 +1,4 @@
-"""What rules decide about many requests at once, a bit for each; and what changed rules would."""
+"""Decisions of rules for many requests at once as bit masks, including those of changed rules."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["Changed", "Decisions", "Outcomes", "bits", "taking"]
 
 Changed: TypeAlias = Mapping[int, Mapping[str, Any] | None]
-"""What stands in place of rules, by their index in `Policy.rules`; None takes one away."""
+"""Replaced rules by their index in `Policy.rules`; None removes a rule."""
 
 _SOME = re.compile(rb"[^\0]")
 _OF_BYTE = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
 
 
 def bits(numbers: int) -> Iterator[int]:
-    """The numbers of the bits that are set, the lowest first."""
+    """Yield the numbers of the set bits, lowest first."""
     for found in _SOME.finditer(numbers.to_bytes((numbers.bit_length() + 7) // 8, "little")):
         first = 8 * found.start()
         for bit in _OF_BYTE[found[0][0]]:
@@ -31,16 +31,16 @@ def bits(numbers: int) -> Iterator[int]:
 
 
 def taking(rule: Mapping[str, Any], matches: Matches) -> int:
-    """The requests of which a rule takes hold, when it is asked."""
+    """Return the requests that a rule applies to, if it is evaluated."""
     return matches.holds if rule["then"] == "allow" else matches.holds | matches.unevaluated
 
 
 class Decisions:
-    """What is decided about requests: for each decision, the requests that it is made about.
+    """The requests for each decision, as bit masks.
 
     Attributes:
-        allowed: a bit for each request.
-        escalated: likewise. All others are denied.
+        allowed: a bit for each allowed request.
+        escalated: a bit for each escalated request. All others are denied.
     """
 
     __slots__ = ("allowed", "escalated")
@@ -50,7 +50,7 @@ class Decisions:
         self.escalated = escalated
 
     def after(self, takes: int, then: str) -> Decisions:
-        """The decisions when a rule that takes hold of some requests is asked before."""
+        """Return the decisions if a rule that applies to some requests is put in front."""
         rest = ~takes
         return Decisions(
             self.allowed & rest | (takes if then == "allow" else 0),
@@ -58,7 +58,7 @@ class Decisions:
         )
 
     def about(self, decision: Decision) -> int:
-        """The requests that a decision is made about; for a denial, every bit beyond them is set, too."""
+        """Return the requests with a decision; for denials, all bits above the requests are set as well."""
         match decision:
             case Decision.ALLOW:
                 return self.allowed
@@ -69,13 +69,13 @@ class Decisions:
 
 
 class Outcomes:
-    """What the rules of a policy decide about requests, and what others in their place would.
+    """The decisions of the rules of a policy for some requests, and of variants of the rules.
 
     Attributes:
-        takes: for each rule, the requests that it takes hold of when it is asked.
-        asked: for each rule, the requests that no rule before it takes hold of; then those of which no rule
-            takes hold. Requests with unknown tools are never among them.
-        decisions: what is decided about all of them.
+        takes: for each rule, the requests that it applies to if it is evaluated.
+        asked: for each rule, the requests that no earlier rule applies to; at the end, those that no rule
+            applies to. Requests with unknown tools are excluded.
+        decisions: the decisions for all requests.
     """
 
     def __init__(self, policy: Policy, requests: Requests) -> None:
@@ -89,11 +89,11 @@ class Outcomes:
         self.decisions = self._decided_from[0]
 
     def changed(self, changes: Sequence[Changed]) -> Iterator[tuple[int, Decisions]]:
-        """For each change of the rules, the requests that it may matter to, and what is decided about those.
+        """Yield, for each change of the rules, the affected requests and their decisions.
 
         Args:
-            changes: for each of them what stands in place of rules, by their index; None takes one away. The
-                engine is asked once about all conditions that the policy has not itself.
+            changes: for each change, replaced rules by their index; None removes a rule. All conditions that
+                are new to the policy are evaluated in one batch.
         """
         rules = [rule for change in changes for rule in change.values() if rule is not None]
         new = {id(rule["when"]): rule for rule in rules if id(rule["when"]) not in self._matches}
@@ -126,7 +126,7 @@ def _asked(takes: Iterable[int], known: int) -> Iterator[int]:
 
 
 def _decided_from(rules: Sequence[Mapping[str, Any]], takes: Sequence[int]) -> list[Decisions]:
-    """For each rule, what would be decided if it were the first; then, if there were none."""
+    """Return, for each rule, the decisions if it were the first; at the end, those without rules."""
     found = [Decisions()]
     for rule, taken in zip(reversed(rules), reversed(takes), strict=True):
         found.append(found[-1].after(taken, rule["then"]))

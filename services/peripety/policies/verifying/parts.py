@@ -1,4 +1,4 @@
-"""The parts of a condition that are true or false of a request, and when they are asked at all."""
+"""Clauses of a condition, for condition/decision coverage."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _ALWAYS: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A part of a condition.
+    """A clause of a condition.
 
     Attributes:
-        place: where it is, from the rule on.
-        condition: the part, as a condition of its own.
-        holds: conditions that hold whenever it is asked.
-        fails: conditions that do not hold whenever it is asked.
+        place: its path in the rule.
+        condition: the clause as a condition of its own.
+        holds: conditions that hold whenever it is evaluated.
+        fails: conditions that do not hold whenever it is evaluated.
     """
 
     place: Place
@@ -35,7 +35,7 @@ class Question:
 
 
 def _members(rule: Mapping[str, Any]) -> Iterator[Question]:
-    """The members of a rule's condition and its matchers, in the order in which they are asked."""
+    """Yield the members of a rule's condition and its matchers, in the order of evaluation."""
     held: tuple[Mapping[str, Any], ...] = ()
     for place, condition in _in_order(rule["when"]):
         yield Question(("when", *place), condition, held)
@@ -52,7 +52,7 @@ def _in_order(when: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any
 
 
 def questions(rule: Mapping[str, Any]) -> Iterator[Question]:
-    """The members, then the comparisons that each logic connects; not a logic that always holds."""
+    """Yield the members of a condition, each followed by the comparisons in its logic."""
     for member in _members(rule):
         if member.condition != {"logic": _ALWAYS}:
             yield member
@@ -61,7 +61,7 @@ def questions(rule: Mapping[str, Any]) -> Iterator[Question]:
 
 
 def _connected(part: Any, question: Question) -> Iterator[Question]:
-    """The comparisons that an expression connects, each with what is known when it is asked."""
+    """Yield the comparisons that an expression connects, each with the facts known at its evaluation."""
     name, operands = _operation(part)
     items = operands if isinstance(operands, list) else [operands]
     for number, asked in _asked(name, items, question):
@@ -75,7 +75,7 @@ def _connected(part: Any, question: Question) -> Iterator[Question]:
 
 
 def _asked(name: str, items: Sequence[Any], question: Question) -> Iterator[tuple[int, Question]]:
-    """The operands of which only the truth matters, each with what is known when it is asked."""
+    """Yield the operands with a boolean meaning, each with the facts known at its evaluation."""
     for number, item in enumerate(items):
         match name:
             case "and":
@@ -101,7 +101,7 @@ def _knowing(question: Question, item: Any, *, holds: bool) -> Question:
 
 
 def _operation(part: Any) -> tuple[str, Any]:
-    """The operator of an expression and its operands; no operator for what is no operation."""
+    """Return the operator of an expression and its operands; an empty operator for other values."""
     return next(iter(part.items())) if isinstance(part, dict) and len(part) == 1 else ("", [])
 
 

@@ -1,4 +1,4 @@
-"""A suite of scenarios, run at once: which pass, and which would fail if the rules were others."""
+"""A suite of scenarios that is run in one batch: passing scenarios, and those that a change would fail."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _TOGETHER = 1000
 
 
 class Suite:
-    """Scenarios that were run on the rules of a policy.
+    """Scenarios with their results on the rules of a policy.
 
     Attributes:
         policy: the policy.
-        scenarios: as they were given.
-        requests: theirs, read once.
-        outcomes: what the rules decide about them.
-        passed: a bit for each scenario that passes.
+        scenarios: the given scenarios.
+        requests: their prepared requests.
+        outcomes: the decisions of the rules.
+        passed: a bit for each passing scenario.
     """
 
     def __init__(self, policy: Policy, scenarios: Sequence[TestScenario]) -> None:
         """Run scenarios.
 
         Raises:
-            InvalidArgumentError: `REQUEST_INVALID`; some request is none.
+            InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
         """
         self.policy = policy
         self.scenarios = tuple(scenarios)
@@ -46,7 +46,7 @@ class Suite:
         self.passed = ((1 << len(self.scenarios)) - 1) & ~self._failing(self.outcomes.decisions)
 
     def failing(self, changes: Iterable[Changed]) -> Iterator[int]:
-        """For each change of the rules, a bit for each scenario that passes, but would not any more."""
+        """Yield, for each change of the rules, a bit for each passing scenario that would fail."""
         remaining = iter(changes)
         while block := [*islice(remaining, _TOGETHER)]:
             for affected, decisions in self.outcomes.changed(block):

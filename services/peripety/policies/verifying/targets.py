@@ -1,4 +1,4 @@
-"""What scenarios should reach: rules, parts of conditions both ways, and both sides of boundaries."""
+"""Coverage targets: rules, both values of clauses, and both sides of boundaries."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ RULE, CONDITION_DECISION, BOUNDARY = KINDS = ("rule", "condition_decision", "bou
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Something that scenarios should reach.
+    """A coverage target.
 
     Attributes:
         kind: one of the `KINDS`.
-        path: JSON Pointer of the part, with what is wanted of it as its last segment: `true` and `false` of a
-            part of a condition, `on`, `inside`, `outside`, `below` and `above` of a boundary. The end of
-            the rules, `/rules/-`, stands for the requests of which none takes hold.
-        ways: any of these reaches it.
-        closer: the way that shows most, if there is one that not every request needs to take.
+        path: JSON Pointer of the part, with the wanted result as its last segment: `true` or `false` of a
+            clause; `on`, `inside`, `outside`, `below` or `above` of a boundary. `/rules/-` means the requests
+            that no rule applies to.
+        ways: the alternative sets of requests that reach it.
+        closer: the most significant of them, if it is narrower than a request needs to be.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class Aim:
 
 
 def aims(policy: Policy) -> tuple[Aim, ...]:
-    """Everything that scenarios of a policy should reach, whether anything can or not."""
+    """Return all coverage targets of a policy, reachable or not."""
     conditions = [aim for index in range(len(policy.rules)) for aim in _of_condition(policy, index)]
     return (*_of_rules(policy), *conditions, *_of_boundaries(policy))
 
@@ -64,7 +64,7 @@ def _of_condition(policy: Policy, index: int) -> Iterator[Aim]:
 
 
 def _of_boundaries(policy: Policy) -> Iterator[Aim]:
-    """The points on and beside boundaries; one in a list is reached wherever the list is used."""
+    """Yield the targets of boundaries; one in a list is reached wherever the list is used."""
     found: dict[str, Aim] = {}
     lists = policy.spec.get("lists", {})
     for index, rule in enumerate(policy.rules):

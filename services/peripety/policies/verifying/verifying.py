@@ -1,4 +1,4 @@
-"""Scenarios on the engine: what the rules say to each, and what that shows of rules and scenarios."""
+"""Verification of scenarios on the engine, with coverage and mutation score."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ __all__ = ["Measured", "measured", "verify"]
 def verify(
     policy: Policy, scenarios: Sequence[TestScenario], *, mutation: bool = False
 ) -> VerificationReport:
-    """Run scenarios on the rules of a policy, and tell how both fit together.
+    """Run scenarios on the rules of a policy, and report results, coverage and mutation score.
 
-    Only scenarios that pass reach anything, or kill a mutant.
+    Only passing scenarios count for coverage and kill mutants.
 
     Args:
         policy: the policy.
         scenarios: the scenarios.
-        mutation: whether to measure the mutation score as well.
+        mutation: True to measure the mutation score.
 
     Raises:
-        InvalidArgumentError: `REQUEST_INVALID`; some request is none.
+        InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
     """
     return measured(Subject(policy), scenarios, mutation=mutation).report
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How scenarios and rules fit together, as far as there was time to find out.
+    """A verification report, possibly limited by time.
 
     Attributes:
-        report: what was found out.
-        left: what was not, each in a few words.
+        report: the report.
+        left: the parts that the time limit skipped, each in a few words.
     """
 
     report: VerificationReport
@@ -56,13 +56,13 @@ class Measured:
 
 
 def measured(subject: Subject, scenarios: Sequence[TestScenario], *, mutation: bool) -> Measured:
-    """As `verify`, with what is known of the policy. How scenarios fare is told whatever time there is.
+    """Verify as in `verify`, with cached facts about the policy and a time limit.
 
-    Where time is short, aims that no scenario reaches count as reachable, and mutants that were not tried do
-    not count.
+    After the time limit, unreached targets count as reachable, and untested mutants do not count. The results
+    of scenarios are always complete.
 
     Raises:
-        InvalidArgumentError: `REQUEST_INVALID`; some request is none.
+        InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
     """
     suite = Suite(subject.policy, scenarios)
     left: list[str] = []
@@ -75,7 +75,7 @@ def _score(subject: Subject, suite: Suite, left: list[str]) -> MutationScore:
     done: list[Mutant] = []
     try:
         for found in run(subject, suite, subject.mutations):
-            done.append(told(suite.scenarios, found))  # noqa: PERF401 - what came before the end of time counts
+            done.append(told(suite.scenarios, found))  # noqa: PERF401 - partial results count
     except OutOfTimeError:
         left.append(f"{len(subject.mutations) - len(done)} of {len(subject.mutations)} mutants")
     return score(done)
@@ -89,7 +89,7 @@ def _coverage(subject: Subject, suite: Suite, left: list[str]) -> tuple[Coverage
     try:
         explored = subject.explored(missed)
     except OutOfTimeError:
-        left.append(f"whether {len(missed)} uncovered targets can be reached")
+        left.append(f"the reachability of {len(missed)} uncovered targets")
     unreachable = {
         aim.path for aim, how in zip(missed, explored, strict=False) if isinstance(how, Unreachable)
     }
@@ -107,7 +107,7 @@ def _results(suite: Suite) -> Iterator[ScenarioResult]:
 
 
 def _masked(suite: Suite, number: int, deciding: int, places: Mapping[str, int]) -> str:
-    """The rule that a scenario is meant to test, or that would meet it, when another decides before it."""
+    """Return the tested rule of a scenario, or one that would meet it, if an earlier rule decides."""
     if deciding < 0:
         return ""
     scenario = suite.scenarios[number]

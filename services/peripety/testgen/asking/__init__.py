@@ -1,1 +1,1 @@
-"""How tests are asked for, and taken out of an answer while it is being written."""
+"""Prompts of test generation, and parsing of tests from response streams."""

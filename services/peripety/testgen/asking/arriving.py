@@ -1,7 +1,8 @@
-"""Tests taken out of a model's stream, each the moment that it is whole.
+"""Parser of tests from a response stream; each test is available as soon as it is complete.
 
-A model that calls tools calls one for each test; any other writes a list. Both are read the same way: an
-object ends with its last bracket, whatever comes after it, and one that cannot be read spoils no other.
+A model with tool support calls a tool for each test; any other model writes a list. Both are parsed alike: an
+object ends with its last bracket, regardless of the text after it, and an invalid object does not affect
+others.
 """
 
 from __future__ import annotations
@@ -43,27 +44,27 @@ __all__ = ["Arrival", "Arrivals", "arriving", "going_on"]
 
 Arrival: TypeAlias = Draft | Unreadable | Completion
 
-_KEPT = "Kept. Go on with the next test, or stop when there is none."
-_CUT_OFF = "it has no end"
+_KEPT = "Accepted. Continue with the next test, or stop if there are no more."
+_CUT_OFF = "it is incomplete"
 _TOOLS_NOT_TAKEN = "TOOLS_NOT_TAKEN"
 _PROVIDER_REFUSED = "PROVIDER_REFUSED_REQUEST"
 
 
 async def arriving(gateway: ModelGateway, request: GenerateRequest, form: TestForm) -> AsyncIterator[Arrival]:
-    """Ask for tests, and give out each one as soon as it is whole.
+    """Request tests, and yield each one as soon as it is complete.
 
-    A model that takes no tools is asked for a list instead.
+    A model without tool support receives a request for a list instead.
 
     Args:
-        gateway: answers.
-        request: the question, without tools and schema.
-        form: the form of a test, and whether a list is asked for from the beginning.
+        gateway: the model gateway.
+        request: the request, without tools and schema.
+        form: the form of a test, and whether to request a list from the start.
 
     Yields:
-        Tests, and parts that are none, in the order in which they became whole; at last the whole answer.
+        Tests and unreadable parts, in order of completion; at the end, the complete response.
 
     Raises:
-        PeripetyError: what `ModelGateway.stream` raises, after the tests that came before.
+        PeripetyError: as raised by `ModelGateway.stream`, after the tests before the error.
     """
     listed = replace(request, schema=form.schema)
     called = replace(request, tools=(form.tool,), tool_choice=ToolChoice(ToolChoiceMode.AUTO))
@@ -87,14 +88,14 @@ async def arriving(gateway: ModelGateway, request: GenerateRequest, form: TestFo
 
 
 def going_on(request: GenerateRequest, completion: Completion) -> GenerateRequest | None:
-    """The question that has a model write more tests, where it calls one tool at a time.
+    """Return a continuation request for a model that calls one tool at a time.
 
     Args:
-        request: what it was asked last.
-        completion: what it answered.
+        request: the previous request.
+        completion: its response.
 
     Returns:
-        The question with the calls and their results; None when the model does not wait for any.
+        The request with the tool calls and their results; None if the model does not wait for results.
     """
     calls = completion.tool_calls
     if completion.stop_reason is not StopReason.TOOL_USE or not calls:
@@ -105,9 +106,9 @@ def going_on(request: GenerateRequest, completion: Completion) -> GenerateReques
 
 
 class Arrivals:
-    """Takes the tests out of one answer.
+    """Parser of the tests of one response.
 
-    Whatever of them was not whole when the answer ended is looked for once more, in all of its text.
+    Parts that are incomplete in the stream are searched once more in the complete text.
     """
 
     def __init__(self) -> None:
@@ -116,13 +117,13 @@ class Arrivals:
         self._begin_list()
 
     def take(self, event: GatewayEvent) -> Iterator[Draft | Unreadable]:
-        """The tests that the next event of an answer completes."""
+        """Yield the tests that the next event completes."""
         match event:
             case ToolCallDelta():
                 if event.name == GENERATE_TEST:
                     self._calls[event.call_id] = ObjectReader(in_array=False)
                 elif event.name:
-                    yield Unreadable(f"there is no tool '{event.name[:64]}'; call {GENERATE_TEST}")
+                    yield Unreadable(f"unknown tool '{event.name[:64]}'; call {GENERATE_TEST}")
                 call = self._calls.get(event.call_id)
                 for text in call.feed(event.arguments_text) if call else ():
                     self._called.add(event.call_id)
@@ -133,14 +134,14 @@ class Arrivals:
                         self._listed.append(draft)
                         yield draft
                     else:
-                        # Perhaps it is readable with all that stands around it.
+                        # It may be readable as part of the complete text.
                         self._unreadable.append(draft)
             case Repairing():
-                # It is written anew; what was given out stays, and is recognized when it comes again.
+                # The response is written again. Tests that were already yielded are recognized as duplicates.
                 self._begin_list()
 
     def end(self, completion: Completion) -> Iterator[Draft | Unreadable]:
-        """The tests of a whole answer that its stream did not show, and what has no end."""
+        """Yield tests that only the complete response shows, and truncated parts."""
         yield from (Unreadable(_CUT_OFF) for call_id in self._calls if call_id not in self._called)
         tests = _listed(completion.text)
         if tests is None:
@@ -170,17 +171,14 @@ async def _answered(gateway: ModelGateway, request: GenerateRequest) -> AsyncIte
 
 
 def _after(question: GenerateRequest, refused: int) -> GenerateRequest:
-    """A question with what is left of its budget after requests that a provider has refused."""
+    """Return a request with the budget that remains after requests that a provider rejected."""
     if not refused or question.budget is None:
         return question
     return replace(question, budget=remaining(question.budget, Amount(calls=refused), 0.0))
 
 
 def _listed(text: str) -> list[Any] | None:
-    """The tests of a list that can be read as a whole, if perhaps not piece by piece; of several the last.
-
-    None when there is no such list.
-    """
+    """Return the tests of the last list that is valid as a whole; None without one."""
     documents = [reading.value for reading in readings(text) if reading.document is not None]
     for document in reversed(documents):
         tests = document.get(TESTS) if isinstance(document, dict) else document
@@ -190,5 +188,5 @@ def _listed(text: str) -> list[Any] | None:
 
 
 def _takes_no_tools(error: PeripetyError) -> bool:
-    """Whether the question may have been refused for its tools alone."""
+    """Return True if the request may have been rejected only because of its tools."""
     return isinstance(error, InvalidArgumentError) or error.code == _TOOLS_NOT_TAKEN

@@ -1,4 +1,4 @@
-"""The system text of a run: instructions, and as its last line what the run is about."""
+"""System text of a run: instructions, followed by the task as JSON."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NAMES_OF_A_FILE = 40
 
 
 def system_text(order: TestGenOrder, subject: Subject | None) -> str:
-    """The system text of all questions of a run, the same bytes in each.
+    """Return the system text of all calls of a run, with identical bytes in each.
 
     Args:
-        order: what is to be tested.
-        subject: what the tests are run on; None for nothing.
+        order: the input of the run.
+        subject: the subject of the tests; None for text only.
     """
     material: dict[str, Any] = {
         "task": order.description,
@@ -39,12 +39,12 @@ def system_text(order: TestGenOrder, subject: Subject | None) -> str:
 
 
 def as_text(value: Any) -> str:
-    """JSON in one line, the same for the same value."""
+    """Return JSON in one line, equal for equal values."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _environment(environment: Environment) -> dict[str, Any]:
-    """What is known of it, of long files the beginning."""
+    """Return the known facts about the environment, with bounded previews."""
     left = _ALL_PREVIEWS_CHARACTERS
     files = []
     for file in environment.files:

@@ -1,7 +1,7 @@
-"""What is said in a message: each is one JSON object, and follows from the state of the run alone.
+"""User messages of a run: one JSON object each, derived from the state of the run alone.
 
-All lists are bounded, so that messages do not grow with the run. What is too much for one message comes in
-the next ones: each round shows another part.
+All lists are bounded, so that messages do not grow with the run. Longer lists are shown in parts, another
+part in each round.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _REFINEMENT = (2, 5)
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What the tests leave out, as it was measured.
+    """The measured gaps of the tests.
 
     Attributes:
-        survivors: changed versions of the subject that no test notices.
-        uncovered: parts of it that no test reaches.
-        contradictions: ids of pairs of tests that cannot both be right.
+        survivors: mutants that no test kills.
+        uncovered: targets that no test covers.
+        contradictions: ids of pairs of contradictory tests.
     """
 
     survivors: Sequence[Mutant] = ()
@@ -62,7 +62,7 @@ class Missing:
 
 
 def how_many(state: RunState, this: Round) -> tuple[int, int]:
-    """How many tests a round is asked for: at least, at most; never more than the run has room for."""
+    """Return the minimum and maximum number of tests to request, within the target of the run."""
     config = state.order.config
     room = config.target_total_tests - len(state.written)
     if this.category is None:
@@ -76,12 +76,12 @@ def how_many(state: RunState, this: Round) -> tuple[int, int]:
 
 
 def round_question(state: RunState, this: Round, missing: Missing) -> str:
-    """The message that asks for the tests of a round.
+    """Return the message that requests the tests of a round.
 
     Args:
-        state: the run before the round began.
+        state: the state before the round.
         this: the round.
-        missing: what was measured by then.
+        missing: the gaps measured before the round.
     """
     least, most = how_many(state, this)
     asked: dict[str, Any] = {"question": "tests"}
@@ -106,7 +106,7 @@ def round_question(state: RunState, this: Round, missing: Missing) -> str:
 
 
 def reflection_question(state: RunState, category: str, missing: Missing) -> str:
-    """The message that asks what is missing in a category."""
+    """Return the message that requests a reflection on a category."""
     tests = [test for test in state.written if test.category == category]
     asked = {
         "question": "reflection",
@@ -118,7 +118,7 @@ def reflection_question(state: RunState, category: str, missing: Missing) -> str
 
 
 def assessment_question(state: RunState, missing: Missing) -> str:
-    """The message that asks how good the whole is."""
+    """Return the message that requests an assessment of the whole run."""
     asked: dict[str, Any] = {
         "question": "assessment",
         **_existing(state, state.written),
@@ -133,7 +133,7 @@ def assessment_question(state: RunState, missing: Missing) -> str:
 
 
 def _measured(state: RunState, missing: Missing) -> dict[str, Any]:
-    """What was measured, without what there is none of; another part of it in each round."""
+    """Return the measured gaps, without empty lists; long lists continue with each round."""
     turn = state.total_rounds - len(state.under_way)
     not_met = [
         (state.tests[test_id], verdict)
@@ -157,7 +157,7 @@ def _measured(state: RunState, missing: Missing) -> dict[str, Any]:
 
 
 def _window(entries: Sequence[T], turn: int) -> Iterable[T]:
-    """So many entries, going on with each turn where the last one ended."""
+    """Return a bounded part of a list, which continues with each turn."""
     if len(entries) <= _MOST_LISTED:
         return entries
     start = turn * _MOST_LISTED % len(entries)
@@ -168,7 +168,7 @@ def _survivor(mutant: Mutant) -> dict[str, Any]:
     parts = {"operator": mutant.operator, "path": mutant.path}
     return {
         "mutant": mutant.mutant_id,
-        # Ids are mostly made of both, and tokens are dear.
+        # Most ids contain both, and tokens are expensive.
         **{name: part for name, part in parts.items() if part not in mutant.mutant_id},
         "before": _part(mutant.before),
         "after": _part(mutant.after),
@@ -176,7 +176,7 @@ def _survivor(mutant: Mutant) -> dict[str, Any]:
 
 
 def _part(document: bytes | None) -> Any:
-    """A part of a document; one that is too long as the beginning of its text."""
+    """Return a part of a document; a long one as the beginning of its text."""
     if document is None:
         return None
     if len(document) <= _PART_CHARACTERS:
@@ -185,7 +185,7 @@ def _part(document: bytes | None) -> Any:
 
 
 def _not_met(test: TestCase, verdict: Verdict) -> dict[str, Any]:
-    """A test that did not pass, with what came out; one that was kept from running says why."""
+    """Return a failed test with its observed output and findings."""
     told = {
         "id": test.test_id,
         "category": test.category,
@@ -200,7 +200,7 @@ def _not_met(test: TestCase, verdict: Verdict) -> dict[str, Any]:
 
 
 def _existing(state: RunState, tests: Sequence[TestCase]) -> dict[str, Any]:
-    """The newest of some tests, one line each; those that need no model are only counted."""
+    """Return the newest tests, one line each; baseline tests are only counted."""
     told: dict[str, Any] = {
         "existing_tests": [_line(state, test) for test in tests[-_MOST_TESTS_LISTED:]],
         "existing_count": len(tests),
@@ -210,7 +210,7 @@ def _existing(state: RunState, tests: Sequence[TestCase]) -> dict[str, Any]:
 
 
 def _dropped(state: RunState) -> dict[str, Any]:
-    """The newest tests that were not kept; of those with the input of another one, that one is listed."""
+    """Return the newest dropped tests, without those whose input equals that of a listed test."""
     tests = [
         event.test
         for event in state.dropped

@@ -1,4 +1,4 @@
-"""What a model wrote becomes a test, where that takes no guess about its meaning."""
+"""Tolerant parser of tests in model responses; it never guesses the meaning."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ _EXPECTED = ("expected_output", "expectedOutput")
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A part of an answer that is no test.
+    """A part of a response that is not a test.
 
     Attributes:
-        reason: why, for a person and for the model.
+        reason: the reason, for display and for the model.
     """
 
     reason: str
 
 
 def read_object(text: str) -> Draft | Unreadable:
-    """The test in the text of one object."""
+    """Parse the test in the text of one object."""
     last = None
     for reading in readings(text):
         last = reading
     if last is None or last.document is None:
-        found = last.findings[0].message if last and last.findings else "there is none"
+        found = last.findings[0].message if last and last.findings else "empty text"
         return Unreadable(f"it is not JSON: {found}")
     return read_draft(last.value)
 
 
 def read_draft(value: Any) -> Draft | Unreadable:
-    """The test that a value is.
+    """Parse a test from a JSON value.
 
-    Nulls that were written as words count as null, numbers and objects where a text belongs as their JSON,
-    and a confidence beyond its bounds as the bound.
+    Nulls that are written as words count as null; numbers and objects in place of a text become their JSON; a
+    confidence outside of its range becomes the nearest bound.
     """
     if not isinstance(value, dict):
-        return Unreadable("it is no object")
+        return Unreadable("it is not an object")
     given = _text(value.get("input"))
     if given is None or not given.strip():
         return Unreadable("it has no input")
@@ -93,7 +93,7 @@ def _confidence(value: Any) -> float:
 
 
 def _body(value: Any) -> dict[str, Any] | Unreadable | None:
-    """How it is run; some models write that object as a text."""
+    """Parse the body, also if it is an object encoded as a string."""
     if isinstance(value, str):
         if value.strip().lower() in _NULLS | {""}:
             return None
@@ -101,4 +101,4 @@ def _body(value: Any) -> dict[str, Any] | Unreadable | None:
         value = documents[-1] if documents else value
     if value is None or isinstance(value, dict):
         return value
-    return Unreadable("its body is no object")
+    return Unreadable("its body is not an object")

@@ -1,4 +1,4 @@
-"""The form in which a model writes a test: a call of a tool, or an element of a list."""
+"""Form of a test in a response: a tool call, or an element of a list."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ _DESCRIPTION = "Adds one test. Call it once for each test; each call counts as s
 
 
 class TestForm:
-    """The form of a test, which is the same whether a model calls tools or writes a list.
+    """The form of a test, equal for tool calls and lists.
 
     Args:
-        body_schema: JSON Schema of what makes a test executable; None when tests are text only.
-        categories: the categories of which each test names its own; None when all are of the same one.
-        by_list: whether to ask for a list from the beginning, of a model from which calls cannot be expected.
+        body_schema: JSON Schema of the executable body; None for text only.
+        categories: the categories from which each test names its own; None if all tests have the same one.
+        by_list: True to request a list from the start, for models that do not call tools.
 
     Attributes:
         by_list: as above.
         tool: the tool to call for each test.
-        schema: a list of tests. It is advisory: a list that is not valid is not asked for again, since what
-            is good of it was taken out already. Nothing in it is without end: a small model that a grammar
-            holds to it would go on with the first text until its answer is cut off, and write no test at all.
+        schema: a list of tests. It is advisory: an invalid list is not requested again, because its valid
+            tests are already parsed. All its strings and arrays are bounded: a small model that is
+            constrained by a grammar might otherwise continue with the first string until the response is
+            truncated.
     """
 
-    __test__ = False  # it is none of pytest's
+    __test__ = False  # pytest must not collect it
 
     def __init__(
         self,
@@ -71,20 +72,20 @@ def _test_schema(
     }
     if categories is not None:
         properties["category"] = {"type": "string", "enum": [category.name for category in categories]}
-    properties["input"] = {"type": "string", "description": "What is given."}
+    properties["input"] = {"type": "string", "description": "The input."}
     if body_schema is not None:
         properties["body"] = body_schema
     properties |= {
         "expected_output": {
             "type": ["string", "null"],
-            "description": "What has to come out, exactly; null when only the run itself matters.",
+            "description": "The exact expected output; null if only the execution matters.",
         },
-        "reasoning": {"type": "string", "description": "Which mistake it would catch."},
+        "reasoning": {"type": "string", "description": "The defect that it would detect."},
         "confidence": {
             "type": "number",
             "minimum": 0,
             "maximum": 1,
-            "description": "How sure it is that what is expected is right; low where it is a guess.",
+            "description": "Confidence that the expectation is right; low for a guess.",
         },
     }
     return {
@@ -96,7 +97,7 @@ def _test_schema(
 
 
 def _bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema in which texts and lists have an end, and what may be an object or its text is a text."""
+    """Return a schema with bounded strings and arrays, and without objects as an alternative to strings."""
     bounded = dict(schema)
     types = schema.get("type")
     if isinstance(types, list) and "string" in types:

@@ -1,4 +1,4 @@
-"""Where a task is to be done, found out by reading: nothing of it is ever run."""
+"""Inspection of the environment of a task by reading files; nothing is executed."""
 
 from peripety.testgen.environment.introspecting import introspect
 

@@ -1,4 +1,4 @@
-"""A directory becomes a description of where a task is to be done."""
+"""Directory scan for the environment of a task."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["MAX_FILES", "MAX_PREVIEW_BYTES", "introspect"]
 
 MAX_FILES = 100
-"""The most files that are looked into; of more, those nearest to the top come first."""
+"""Maximum number of inspected files; those nearest to the top come first."""
 
 MAX_PREVIEW_BYTES = 2 * 1024
-"""How much of the beginning of a file is shown."""
+"""Maximum size of a file preview."""
 
 _MAX_READ = 256 * 1024
 _MAX_SEEN = 20_000
@@ -67,21 +67,21 @@ _TOOLS = (
 def introspect(directory: Path, description: str = "") -> Environment:
     """Describe a directory, and the machine that it is on.
 
-    Files are read, and nothing is run. Hidden files and what build tools leave behind are passed over; of
-    files that may hold secrets nothing but their names is told.
+    Files are read, and nothing is executed. Hidden files and build output are skipped; files that may hold
+    secrets are listed by name only.
 
     Args:
-        directory: where the task is to be done.
-        description: the task, which may name tools that must not be used.
+        directory: the directory of the task.
+        description: the task, which may name prohibited tools.
 
     Raises:
-        InvalidArgumentError: it is no directory, or cannot be read.
+        InvalidArgumentError: the path is not a readable directory.
     """
     try:
         os.scandir(directory).close()
     except OSError as error:
         raise InvalidArgumentError(
-            f"There is no directory '{directory}' that can be read ({error.strerror}); name one",
+            f"directory '{directory}' cannot be read ({error.strerror}); choose another one",
             code="NO_SUCH_DIRECTORY",
         ) from None
     seen = [*_files(directory)]
@@ -102,7 +102,7 @@ def introspect(directory: Path, description: str = "") -> Environment:
 
 
 def _files(directory: Path) -> Iterator[Path]:
-    """The files of a directory, in order, as far as there are not too many of them."""
+    """Yield the files of a directory in order, up to a limit."""
     count = 0
     for place, folders, names in os.walk(directory):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
@@ -128,7 +128,7 @@ def _preview(path: Path, directory: Path) -> FilePreview:
     except OSError:
         return FilePreview(name, size)
     try:
-        # A character may be cut in two at the end of what was read.
+        # The limit may split the last character.
         text = content.decode() if size <= _MAX_READ else content.decode(errors="ignore")
     except UnicodeDecodeError:
         return FilePreview(name, size)

@@ -1,4 +1,4 @@
-"""The languages of a directory: by what its files are called, and by what its manifests ask for."""
+"""Programming languages of a directory, by file suffixes and manifests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MAX_MANIFEST = 64 * 1024
 
 
 def languages_in(directory: Path, files: Sequence[Path]) -> tuple[str, ...]:
-    """The languages, those with most files first, with the version that a manifest asks for."""
+    """Return the languages, most frequent first, with the version that a manifest requires."""
     counts = Counter(_BY_SUFFIX[path.suffix.lower()] for path in files if path.suffix.lower() in _BY_SUFFIX)
     versions = _versions(directory)
     for language in versions:

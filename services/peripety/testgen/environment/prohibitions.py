@@ -1,4 +1,4 @@
-"""Tools that a task forbids, as far as its words say so."""
+"""Tools that a task description prohibits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 __all__ = ["prohibited_in"]
 
-# Whatever a description holds, its length alone decides how long it takes to look through.
+# All repetitions are bounded or possessive, so the time is linear in the length of the description.
 _WORD = r"[`'\"]?(?<!\w)[A-Za-z][\w.+-]{0,63}+[`'\"]?"
 _LIST = rf"(?P<tools>{_WORD}(?:\s*,\s*(?:or\s+|and\s+)?{_WORD}|\s+(?:or|and|nor)\s+{_WORD}){{0,50}})"
 _FORBIDS = r"(?:do|must|may|should|shall)\s+not|don't|cannot|never"
@@ -33,7 +33,7 @@ _NO_TOOLS = frozenset(
 
 
 def prohibited_in(description: str) -> tuple[str, ...]:
-    """The tools that a description forbids, in the order in which it names them, each once."""
+    """Return the prohibited tools in order of appearance, each once."""
     found: dict[str, None] = {}
     for sentence in _SENTENCES:
         for match in sentence.finditer(description):

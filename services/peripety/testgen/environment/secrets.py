@@ -1,4 +1,4 @@
-"""Files of which nothing but the name may be told."""
+"""Detection of files that may hold secrets; only their names are disclosed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SOURCES = frozenset(
 
 
 def is_secret(path: Path) -> bool:
-    """Whether a file may hold secrets, by its name and those of its folders; source code holds none.
+    """Return True if a file may hold secrets, by its name and folders; source code does not count.
 
     Args:
-        path: its path in the directory that is described.
+        path: its path in the directory.
     """
     is_named = any(map(_NAMES.fullmatch, path.parts))
     return is_named and (path.suffix.lower() not in _SOURCES or path.name.startswith(".env"))

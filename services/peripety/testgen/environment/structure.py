@@ -1,4 +1,4 @@
-"""What is in a file: names of functions with their parameters, of keys, columns and headings."""
+"""Outline of a file: functions with parameters, keys, columns and headings."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _SECTION = re.compile(r"^\[([^\]\n]+)\]\s*$", re.MULTILINE)
 
 
 def structure_of(name: str, text: str) -> tuple[str, ...]:
-    """What is in a file, at most 60 entries of at most 200 characters; nothing of a kind that is not known.
+    """Return the outline of a file, at most 60 entries of 200 characters; empty for unknown kinds.
 
     Args:
-        name: what the file is called.
+        name: the file name.
         text: its content, or the beginning of it.
     """
     suffix = name.rpartition(".")[2].lower()
@@ -67,7 +67,7 @@ def _python(text: str) -> Iterator[str]:
 
 
 def _parameters(node: ast.AST) -> Iterator[str]:
-    """Options of a command line, where a program declares them."""
+    """Yield the command-line options that a program declares."""
     for call in ast.walk(node):
         match call:
             case ast.Call(func=ast.Attribute(attr="add_argument" | "add_option" | "option")):
@@ -93,7 +93,7 @@ def _toml(text: str) -> Iterator[str]:
 
 
 def _keys(value: Any) -> Iterator[str]:
-    """The keys of an object, and of the objects in it."""
+    """Yield the keys of an object, and of the objects in it."""
     if isinstance(value, list):
         yield f"array of {len(value)}"
         value = value[0] if value else None

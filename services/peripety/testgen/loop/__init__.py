@@ -1,1 +1,1 @@
-"""Rounds, reflections and refinement: what a run does next, within which limits, and how it is done."""
+"""The loop of a test generation run: steps, limits, model calls, rounds and reflections."""

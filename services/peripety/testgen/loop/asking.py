@@ -1,4 +1,4 @@
-"""Asking a model within the limits: reserved, written down, answered, accounted for."""
+"""Model calls of a run within its limits: reserve, record, call, settle."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ __all__ = ["Call", "Caller"]
 T = TypeVar("T")
 
 _SPARE_TOKENS = 256
-"""What a provider's way of asking for tools or a schema may add to a prompt."""
+"""Allowance for the tokens that tools or a schema add to a prompt."""
 
 _EXPECTED_REUSE = 8
 _TEMPERATURE = 0.3
 
 _UNKNOWN = Spent(calls=1, cost=None, cache_savings=None)
-"""What an answer used that did not come to its end."""
+"""The usage of a response that did not arrive completely."""
 
 
 class Call:
-    """A question that is being answered.
+    """A model call in progress.
 
     Attributes:
-        request: with its budget.
-        completion: its answer, which whoever hears it puts here.
+        request: the request with its budget.
+        completion: the response, set by the code that consumes the stream.
     """
 
     def __init__(self, request: GenerateRequest) -> None:
@@ -48,11 +48,11 @@ class Call:
 
 
 class Caller:
-    """Makes the questions of a run, and keeps the account of them.
+    """Client for the model calls of a run, with budget accounting.
 
     Args:
-        order: says which model is asked.
-        system: the system text of all questions.
+        order: determines the model.
+        system: the system text of all calls.
         ledger: the limits.
     """
 
@@ -62,7 +62,7 @@ class Caller:
         self._ledger = ledger
 
     def request(self, text: str) -> GenerateRequest:
-        """A question, without its limits."""
+        """Return a request without limits."""
         cache = CacheConfig(expected_reuse=_EXPECTED_REUSE)
         message = ChatMessage.user(text)
         return GenerateRequest(
@@ -70,23 +70,23 @@ class Caller:
         )
 
     def reserve(self, request: GenerateRequest, output_tokens: int, answers: int = 1) -> Reservation:
-        """Set aside what a question may use.
+        """Reserve budget for a call.
 
         Args:
-            request: the question, with all that it may be sent with.
-            output_tokens: the most that its answer should have.
-            answers: how many it may take, with all repairs.
+            request: the request with everything that may be sent.
+            output_tokens: the output token limit of a response.
+            answers: the number of responses, including repairs.
 
         Raises:
-            LimitReachedError: it might pass a limit.
+            LimitReachedError: the call could exceed a limit.
         """
         return self._ledger.reserve(prompt_tokens(request) + _SPARE_TOKENS, output_tokens, answers)
 
     async def in_time(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
-        """Follow a stream as long as models may be asked; nobody who takes its events is interrupted.
+        """Yield a stream within the time limit of model calls; the consumer is never interrupted.
 
         Raises:
-            TimeoutError: that time is over.
+            TimeoutError: the time limit is reached.
         """
         while True:
             async with asyncio.timeout(self._ledger.seconds_to_ask):
@@ -98,15 +98,15 @@ class Caller:
 
     @asynccontextmanager
     async def calling(self, request: GenerateRequest, reservation: Reservation) -> AsyncIterator[Call]:
-        """Ask within a reservation, and settle it when the answer is there or will not come.
+        """Call the model within a reservation, and settle it at the end in any case.
 
         Args:
-            request: the question.
-            reservation: what was set aside for it.
+            request: the request.
+            reservation: the reservation.
 
         Raises:
-            LimitReachedError: it met a limit on the way; a `TimeoutError` says so of the time.
-            PeripetyError: whatever else the question failed of.
+            LimitReachedError: a limit was reached during the call; a `TimeoutError` counts as the time limit.
+            PeripetyError: the call failed for another reason.
         """
         call = Call(replace(request, max_output_tokens=reservation.output_tokens, budget=reservation.budget))
         try:

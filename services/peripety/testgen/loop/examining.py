@@ -1,4 +1,4 @@
-"""The tests of a run are run, and what they leave out goes into the next questions."""
+"""Evaluation of the tests of a run on its subject."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["Examination"]
 
 
 class Examination:
-    """The tests of a run on its subject.
+    """The results of the tests of a run on its subject.
 
     Args:
-        subject: what they are run on.
-        worker: runs them.
-        events: what was told of the run before.
-        repetitions: how often each test is run.
-        mutation: whether tests are run on the mutants of the subject as well.
+        subject: the subject.
+        worker: the worker pool.
+        events: the earlier events of the run.
+        repetitions: the number of runs of each test.
+        mutation: True to run tests on the mutants of the subject as well.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Examination:
         self._before = [event for event in events if isinstance(event, TestRan)]
 
     async def examined(self, test: TestCase) -> list[RunEvent]:
-        """Run a test; return what became of it, and of others in view of it."""
+        """Run a test; return its result, and changed results of other tests."""
         return await self._worker.run(self._examined, test)
 
     async def measured(self) -> Measured:
@@ -59,11 +59,11 @@ class Examination:
         return Measured(await self._worker.run(lambda: self._measured_suite.quality))
 
     async def missing(self) -> Missing:
-        """What the tests leave out."""
+        """Return the gaps of the tests."""
         return await self._worker.run(self._missing)
 
     async def floor(self, categories: Sequence[Category]) -> list[TestCase]:
-        """The tests that need no model, in the categories of a run."""
+        """Return the baseline tests, which need no model, in the categories of the run."""
         names = [category.name for category in categories]
         drafts = await self._worker.run(lambda: [*self._subject.floor()])
         return [
@@ -82,11 +82,12 @@ class Examination:
 
     @property
     def _measured_suite(self) -> MeasuredSuite:
-        """The suite, which is put together when it is first needed; that takes time."""
+        """The measured suite, computed on first use; this takes time."""
         if self._suite is None:
             self._suite = MeasuredSuite(self._subject, mutation=self._mutation)
             for event in self._before:
-                # A verdict is told again when a later test changes it; what was examined stays the same.
+                # A verdict is reported again if a later test changes it; the results of running it stay the
+                # same.
                 if event.test_id not in self._told:
                     self._suite.add(self._tests[event.test_id], event.verdict.examined)
                 self._told[event.test_id] = event.verdict

@@ -1,18 +1,19 @@
-"""What another round would bring, told by what the rounds before have brought.
+"""Expected gain of another round, estimated from the gains of earlier rounds.
 
-What tests kill and cover are taken for species, and tests for samples in which they are present. How many
-species a few more samples would show for the first time follows from how many were seen once and twice:
+The estimators are those for unseen species: killed mutants and covered targets are species, tests are
+samples. The number of species that a few more samples would show for the first time follows from the number
+of species that were seen once and twice:
 
-- I. J. Good, "The population frequencies of species and the estimation of population parameters",
-  Biometrika 40 (1953);
+- I. J. Good, "The population frequencies of species and the estimation of population parameters", Biometrika
+  40 (1953);
 - A. Chao, "Estimating the population size for capture-recapture data with unequal catchability", Biometrics
-  43 (1987), of which `_unseen` is the bias-corrected form;
+  43 (1987); `_unseen` is its bias-corrected form;
 - R. K. Colwell et al., "Models and estimators linking individual-based and sample-based rarefaction,
   extrapolation and comparison of assemblages", Journal of Plant Ecology 5 (2012), equation 18: `_more`;
 - M. Böhme, "STADS: Software Testing as Species Discovery", ACM TOSEM 27 (2018), where tests are the samples.
 
-Rounds are no random samples: they are told what is missing. So the estimate never ends a run by itself. It
-takes a round that brought nothing, and each further one makes the estimate smaller.
+Rounds are not random samples, because their prompts list the gaps. So the estimate never ends a run by
+itself: that takes a round without any gain, and each further one makes the estimate smaller.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _ENOUGH = 1.0
 
 
 def missing(quality: Quality | None) -> int | None:
-    """How many mutants survive and targets are not covered; None when nothing can be measured."""
+    """Return the number of surviving mutants and uncovered targets; None if nothing can be measured."""
     if quality is None:
         return None
     score = quality.mutation
@@ -45,7 +46,7 @@ def missing(quality: Quality | None) -> int | None:
 
 
 def is_gain_expected(state: RunState) -> bool | None:
-    """Whether another round is expected to kill or cover something new; None when nothing can be measured."""
+    """Return True if another round is expected to add something; None if nothing can be measured."""
     left = missing(state.quality)
     if left is None:
         return None
@@ -61,12 +62,12 @@ def is_gain_expected(state: RunState) -> bool | None:
 
 
 def expected_gain(vectors: Sequence[Collection[str]], known: Collection[str], left: int) -> float:
-    """How many mutants and targets another round is expected to reach for the first time.
+    """Return the number of mutants and targets that another round is expected to reach first.
 
     Args:
-        vectors: what each test reaches.
-        known: what is reached without them, which says nothing about them.
-        left: how many mutants and targets nothing has reached.
+        vectors: the set that each test reaches.
+        known: the set that is reached without them; it is excluded from the estimate.
+        left: the number of mutants and targets that no test reaches.
     """
     samples = len(vectors)
     if not samples:
@@ -77,12 +78,12 @@ def expected_gain(vectors: Sequence[Collection[str]], known: Collection[str], le
 
 
 def _unseen(samples: int, once: int, twice: int) -> float:
-    """How many were not seen at all, where so many were seen once and twice."""
+    """Return the estimated number of unseen species, from those seen once and twice."""
     return (samples - 1) / samples * once * (once - 1) / (2 * (twice + 1))
 
 
 def _more(unseen: float, samples: int, once: int) -> float:
-    """How many of the unseen a round would show."""
+    """Return the expected number of unseen species that a round would show."""
     if not unseen:
         return 0.0
     return float(unseen * (1 - (1 - once / (samples * unseen + once)) ** _TESTS_OF_A_ROUND))

@@ -1,4 +1,4 @@
-"""The port to wherever a run is written down."""
+"""Port to the durable event log of a run."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["Journal"]
 
 
 class Journal(Protocol):
-    """Writes down what happens in a run before anybody is told of it."""
+    """Event sink that records events before they become visible."""
 
     async def record(self, events: Sequence[RunEvent], account: Account) -> None:
-        """Write down events and the account that goes with them, in one transaction; then tell the events.
+        """Record events and the budget account in one transaction, and publish the events.
 
         Args:
-            events: what happened, in order; none where only the account has changed.
-            account: replaces the one before.
+            events: the events, in order; empty if only the account has changed.
+            account: replaces the stored one.
 
         Raises:
-            Exception: whatever means that the work must not go on: the run is somebody else's now, or cannot
-                be written down. It goes through the runner as it is.
+            Exception: the work must stop, because another process owns the run now or the write failed. The
+                runner does not handle it.
         """
         ...

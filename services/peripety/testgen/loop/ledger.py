@@ -1,4 +1,4 @@
-"""What a run may use of models and of time, in one place: reserved before each question."""
+"""Budget of a run: tokens, cost, calls and time, reserved before each model call."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["Account", "Ledger", "LimitReachedError", "Reservation"]
 N = TypeVar("N", int, float)
 
 _SHORTEST_ANSWER = 256
-"""Tokens; a shorter answer is of no use."""
+"""Minimum output tokens of a useful response."""
 
 _CALLS = 4
-"""Requests to a provider for one question: a repair, and repeated ones."""
+"""Provider requests per model call, including a repair and retries."""
 
 _SECONDS_TO_EXAMINE = 10.0
 _SHARE_TO_EXAMINE = 0.1
@@ -32,17 +32,17 @@ _SHARE_TO_EXAMINE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What is kept with a run beside its events.
+    """The budget account that is stored with a run.
 
-    What is reserved belongs to questions under way. Where nobody is left to settle them, and where it is not
-    known what one has used, it counts as used.
+    Reservations belong to calls in progress. If a process dies before settling one, or if the usage of a call
+    is unknown, the reservation counts as used.
 
     Attributes:
-        spent: what questions used.
-        reserved_calls: requests that questions may send.
-        reserved_tokens: input and output tokens that questions may use.
-        reserved_cost: money that questions may use, in 10^-12 dollars.
-        worked_seconds: how long the run was worked on.
+        spent: the usage of completed calls.
+        reserved_calls: reserved provider requests.
+        reserved_tokens: reserved input and output tokens.
+        reserved_cost: reserved cost, in 10^-12 dollars.
+        worked_seconds: the working time of the run.
     """
 
     spent: Spent = Spent()  # noqa: RUF009 - frozen
@@ -54,14 +54,14 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What was set aside for a question.
+    """Budget that is reserved for a call.
 
     Attributes:
-        calls: requests to providers.
-        tokens: input and output together.
+        calls: provider requests.
+        tokens: input and output tokens together.
         cost: in 10^-12 dollars.
-        output_tokens: the most that its answer may have.
-        budget: the same for the gateway, which never passes it.
+        output_tokens: the output token limit of the response.
+        budget: the same as a gateway budget, which is never exceeded.
     """
 
     calls: int
@@ -72,7 +72,7 @@ class Reservation:
 
 
 class LimitReachedError(Exception):
-    """A limit has no room for another question."""
+    """A limit does not allow another call."""
 
     def __init__(self, stopped_by: StoppedBy) -> None:
         super().__init__()
@@ -80,13 +80,13 @@ class LimitReachedError(Exception):
 
 
 class Ledger:
-    """Keeps account of what a run uses, and refuses what might pass a limit.
+    """The budget of a run; it rejects calls that could exceed a limit.
 
     Args:
-        order: its limits: those of the config, and the caller's budget.
-        account: what was used before.
-        now: seconds on a clock that never goes back.
-        is_measured: whether tests are run, for which questions leave some of the time.
+        order: the limits: those of the config, and the caller's budget.
+        account: the earlier usage.
+        now: returns seconds on a monotonic clock.
+        is_measured: True if tests are run; calls then leave part of the time for that.
     """
 
     def __init__(
@@ -108,35 +108,35 @@ class Ledger:
 
     @property
     def account(self) -> Account:
-        """The account as it is now."""
+        """The current budget account."""
         worked = self._account.worked_seconds + self._now() - self._begun
         return replace(self._account, worked_seconds=worked)
 
     @property
     def seconds_left(self) -> float:
-        """How much longer the run may be worked on; not above 0 when its time is over."""
+        """The remaining working time in seconds; not above 0 after the limit."""
         return self._seconds - self.account.worked_seconds
 
     @property
     def seconds_to_ask(self) -> float:
-        """How much longer models may be asked."""
+        """The remaining time for model calls in seconds."""
         return self.seconds_left - self._to_examine
 
     @property
     def out_of_time(self) -> LimitReachedError:
-        """What to raise when the time is over."""
+        """The error for the time limit."""
         return LimitReachedError(self._by_time)
 
     def reserve(self, prompt_tokens: int, output_tokens: int, answers: int = 1) -> Reservation:
-        """Set aside what a question may use, or as much of it as there is.
+        """Reserve budget for a call, or as much as is left of it.
 
         Args:
-            prompt_tokens: what it has, estimated.
-            output_tokens: the most that its answer should have.
-            answers: how many it may take, with all repairs.
+            prompt_tokens: the estimated prompt size.
+            output_tokens: the output token limit of a response.
+            answers: the number of responses, including repairs.
 
         Raises:
-            LimitReachedError: another question might pass a limit.
+            LimitReachedError: another call could exceed a limit.
         """
         account, budget = self._account, self._budget
         if self.seconds_to_ask <= 0:
@@ -151,7 +151,7 @@ class Ledger:
             calls = min(calls, budget.max_calls - account.spent.calls - account.reserved_calls)
         cost = 0
         if budget.max_cost is not None:
-            # Money is known only when the answer is there: all that is left of it is for one question.
+            # The cost is only known after the response, so one call reserves everything that is left.
             spent = account.spent.cost
             cost = 0 if spent is None else budget.max_cost - spent - account.reserved_cost
         if calls <= 0 or (budget.max_cost is not None and cost <= 0):
@@ -176,18 +176,18 @@ class Ledger:
         )
 
     def limit_of(self, error: PeripetyError) -> StoppedBy | None:
-        """The limit that kept the gateway from asking, or from going on; None for any other failure."""
+        """Return the limit that stopped a call in the gateway; None for any other error."""
         if error.code != BUDGET_EXHAUSTED or error.details.get("budget") != BudgetKind.REQUEST.value:
             return None
         names = {"max_tokens": self._by_tokens, "max_time": self._by_time}
         return names.get(error.details.get("cap", ""), StoppedBy.BUDGET)
 
     def settle(self, reservation: Reservation, spent: Spent) -> None:
-        """Account for a question that has ended, and give back what it did not use.
+        """Account for a completed call, and release the unused part of its reservation.
 
         Args:
-            reservation: what was set aside for it.
-            spent: what it used. Where neither tokens nor the cost are known, nobody knows how much that is.
+            reservation: the reservation.
+            spent: the usage. If neither tokens nor cost are known, the reservation remains.
         """
         account = replace(self._account, spent=self._account.spent + spent)
         if spent.cost is not None or spent.usage != Usage():
@@ -201,5 +201,5 @@ class Ledger:
 
 
 def _tighter(limit: N, stopped_by: StoppedBy, cap: N | None) -> tuple[N, StoppedBy]:
-    """The limit that is reached first, and what it is called."""
+    """Return the tighter limit, and its name."""
     return (limit, stopped_by) if cap is None or limit <= cap else (cap, StoppedBy.BUDGET)

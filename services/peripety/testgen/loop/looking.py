@@ -1,4 +1,4 @@
-"""Looking back: what is missing in a category, and how good the whole is, in a model's opinion."""
+"""Reflection: a model call about the gaps of a category, or an assessment of the whole run."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = ["Looking", "told"]
 
 _OUTPUT_TOKENS = 1_024
 _ANSWERS = 2
-"""One, and another where it has to be repaired."""
+"""One response, and one repair."""
 
 _MOST_SAID = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """A question that looks back.
+    """A reflection or assessment.
 
     Attributes:
-        category: what at; None for the whole.
-        request: what is asked.
+        category: the category; None for the whole run.
+        request: the request.
     """
 
     category: str | None
@@ -41,20 +41,20 @@ class Looking:
 
     @classmethod
     def back(cls, category: str | None, request: GenerateRequest) -> Looking:
-        """The question whose answer is a reflection, or an assessment of the whole."""
+        """Return the reflection on a category, or the assessment of the whole run."""
         schema = ASSESSMENT if category is None else REFLECTION
         return cls(category, replace(request, schema=schema))
 
     def reserve(self, caller: Caller) -> Reservation:
-        """Set aside what it may use; raises what `Caller.reserve` raises."""
+        """Reserve budget for the call; raises the errors of `Caller.reserve`."""
         return caller.reserve(self.request, _OUTPUT_TOKENS, _ANSWERS)
 
     async def ask(self, gateway: ModelGateway, caller: Caller, reservation: Reservation) -> Mapping[str, Any]:
-        """What the model says, valid by the schema.
+        """Return the response of the model, valid by the schema.
 
         Raises:
-            LimitReachedError: a limit was met.
-            PeripetyError: the question failed.
+            LimitReachedError: a limit was reached.
+            PeripetyError: the call failed.
         """
         async with (
             caller.calling(self.request, reservation) as call,
@@ -64,17 +64,17 @@ class Looking:
                 if isinstance(event, Completed):
                     call.completion = event.completion
         if call.completion is None or not isinstance(call.completion.value, dict):
-            raise FailedPreconditionError("The model gave no answer", code="ANSWER_INVALID")
+            raise FailedPreconditionError("model response is missing", code="ANSWER_INVALID")
         return call.completion.value
 
 
 def told(category: str | None, said: Mapping[str, Any], action: ReflectionAction) -> Reflected:
-    """What was said, as an event.
+    """Convert the JSON response of a model to an event.
 
     Args:
-        category: what it is about; None for the whole.
-        said: by the schema of the question.
-        action: what it leads to.
+        category: the category; None for the whole run.
+        said: the response, valid by the schema of the request.
+        action: the consequence of the response.
     """
     text = "\n".join([said["text"], *(f"- {gap}" for gap in said.get("gaps", ())[:_MOST_SAID])])
     reflection = Reflection(category, text, action, tuple(said["recommendations"][:_MOST_SAID]))

@@ -1,4 +1,4 @@
-"""Works on a run, from wherever it stands to its end."""
+"""Runner of a test generation run, from any stored state to its end."""
 
 from __future__ import annotations
 
@@ -66,23 +66,23 @@ __all__ = ["Runner"]
 T = TypeVar("T")
 
 _TOLD_TOGETHER = 32
-"""Tests that need no model, in one transaction."""
+"""Number of baseline tests that are recorded in one transaction."""
 
 _log = logging.getLogger(__name__)
 
 
 class Runner:
-    """Works on one run.
+    """Runner of one run.
 
     Args:
-        run_id: names it in logs.
-        gateway: answers questions.
-        order: what the run is to do.
-        subject: what tests are run on; None when they are text only.
-        worker: runs them.
-        journal: writes down what happens.
-        events: what happened before, all of it.
-        account: what was used for that.
+        run_id: the id for logs.
+        gateway: the model gateway.
+        order: the input of the run.
+        subject: the subject of tests; None for text only.
+        worker: the worker pool that runs tests.
+        journal: the event sink.
+        events: all earlier events.
+        account: the budget account of these.
     """
 
     def __init__(
@@ -119,14 +119,14 @@ class Runner:
     async def go(self) -> None:
         """Work until the run has ended.
 
-        When this is cancelled, the run is where its journal says, and can be taken up from there.
+        After a cancellation, the run can be resumed from its recorded events.
 
         Raises:
-            Exception: what the journal raises.
+            Exception: as raised by the event sink.
         """
         try:
             await self._work()
-        except Exception as error:  # the border: a run that fails says so to whoever follows it
+        except Exception as error:  # catch-all: a failed run reports its error to its followers
             if self._is_lost:
                 raise
             await self._fail(public_error(error, self._run_id))
@@ -143,7 +143,7 @@ class Runner:
             except LimitReachedError as reached:
                 self._limit = reached.stopped_by
                 await self._record(
-                    *(_over(this, StepEnd.DONE, "A limit is reached") for this in self._state.under_way)
+                    *(_over(this, StepEnd.DONE, "limit reached") for this in self._state.under_way)
                 )
 
     async def _do(self, step: Step) -> None:
@@ -159,13 +159,13 @@ class Runner:
             case Assess():
                 await self._look_back((None,))
             case Finish(StoppedBy.ERROR):
-                reason = next(reversed(self._state.uncertainties), "no question could be asked")
+                reason = next(reversed(self._state.uncertainties), "no model call was possible")
                 await self._fail(self._failure or UnavailableError(reason))
             case Finish(stopped_by):
                 await self._record(Completed(stats_of(self._state, self._ledger.account, stopped_by)))
 
     async def _make_floor(self) -> None:
-        """Tell the tests that need no model, but for those that were told before."""
+        """Record the baseline tests that are not recorded yet."""
         assert self._examination is not None  # noqa: S101 - only with a subject
         tests = await self._in_time(self._examination.floor(self._order.categories))
         events = [await self._known.taken_in(test) for test in tests if test.test_id not in self._state.tests]
@@ -173,16 +173,16 @@ class Runner:
         for start in range(0, len(made), _TOLD_TOGETHER):
             await self._record(*made[start : start + _TOLD_TOGETHER])
         count = sum(test.is_combinatorial for test in self._state.tests.values())
-        status = f"{count} tests follow from the schema, without a model"
+        status = f"{count} baseline tests added from the schema"
         await self._record(Progressed(Phase.CATEGORY_GENERATION, None, 0, status, StepEnd.DONE))
 
     async def _ask(self, rounds: Iterable[Round]) -> None:
-        """Have a model write the tests of some rounds at the same time."""
+        """Run the model calls of some rounds concurrently."""
         missing = await self._missing()
         held: list[tuple[Writing, Reservation, int]] = []
         limit: LimitReachedError | None = None
         for this in rounds:
-            # What is asked follows from what was before the round: also when it is done anew.
+            # The prompt depends on the state before the round, also if the round is repeated.
             before = RunState.fold(
                 self._events[: self._state.under_way.get(this, len(self._events))], self._order
             )
@@ -207,10 +207,10 @@ class Runner:
         await self._together([self._write(*one) for one in held])
 
     async def _write(self, writing: Writing, reservation: Reservation, least: int) -> None:
-        """Bring one round to its end.
+        """Complete one round.
 
         Raises:
-            LimitReachedError: a limit was met on the way.
+            LimitReachedError: a limit was reached.
         """
         end, uncertainty, limit = StepEnd.DONE, "", None
         try:
@@ -218,32 +218,32 @@ class Runner:
         except LimitReachedError as reached:
             limit = reached
         except PeripetyError as error:
-            uncertainty = self._failed(error, f"Tests {_of(writing.round.category)} could not be had")
+            uncertainty = self._failed(error, f"no tests {_of(writing.round.category)}")
             end = StepEnd.FAILED
         if end is StepEnd.DONE and writing.unreadable:
             uncertainty = (
-                f"{len(writing.unreadable)} parts of answers {_of(writing.round.category)} were no tests;"
-                f" of the first one, {writing.unreadable[0]}."
+                f"{len(writing.unreadable)} response parts {_of(writing.round.category)} were not tests;"
+                f" reason of the first one: {writing.unreadable[0]}."
             )
         made = len(self._state.made.get(writing.round, ()))
-        status = f"Round {writing.round.number} {_of(writing.round.category)} made {made} tests"
+        status = f"round {writing.round.number} {_of(writing.round.category)} added {made} tests"
         await self._record(_over(writing.round, end, status, uncertainty))
         if limit is not None:
             raise limit
 
     async def _examine(self) -> None:
-        """Run the tests that were not run, as long as there is time."""
+        """Run the tests without results, within the time limit."""
         assert self._examination is not None  # noqa: S101 - only with a subject
         waiting = self._state.not_run
         if waiting:
-            status = f"{len(waiting)} tests are run"
+            status = f"running {len(waiting)} tests"
             await self._record(Progressed(self._state.phase, self._state.category, 0, status))
         for test in waiting:
             await self._record(*await self._in_time(self._examination.examined(test)))
         await self._record(await self._in_time(self._examination.measured()))
 
     async def _look_back(self, categories: Iterable[str | None]) -> None:
-        """Ask what is missing in categories, or of the whole (None)."""
+        """Reflect on categories, or assess the whole run (None)."""
         missing, state = await self._missing(), self._state
         held: list[tuple[Looking, Reservation]] = []
         limit: LimitReachedError | None = None
@@ -262,10 +262,7 @@ class Runner:
         if not held and limit is not None:
             raise limit
         await self._record(
-            *(
-                Progressed(_phase(one.category), one.category, 0, "What is missing is looked for")
-                for one, _ in held
-            )
+            *(Progressed(_phase(one.category), one.category, 0, "searching for gaps") for one, _ in held)
         )
         await self._together([self._look(*one) for one in held])
 
@@ -274,15 +271,15 @@ class Runner:
         try:
             said = await looking.ask(self._gateway, self._caller, reservation)
         except PeripetyError as error:
-            what = "assessment of the whole" if category is None else f"reflection on {category}"
-            uncertainty = self._failed(error, f"There is no {what}")
-            status = "It is not known what is missing"
+            what = "assessment of the whole run" if category is None else f"reflection on {category}"
+            uncertainty = self._failed(error, f"no {what}")
+            status = "gaps unknown"
             await self._record(Progressed(_phase(category), category, 0, status, StepEnd.FAILED, uncertainty))
         else:
             await self._record(told(category, said, self._action(category, said)))
 
     def _action(self, category: str | None, said: Any) -> ReflectionAction:
-        """What a reflection leads to."""
+        """Return the consequence of a reflection."""
         if category is None:
             refined = is_refined(self._state, said["score"])
             return ReflectionAction.ASSESSING if refined else ReflectionAction.COMPLETE
@@ -294,7 +291,7 @@ class Runner:
         return Missing() if self._examination is None else await self._in_time(self._examination.missing())
 
     async def _in_time(self, work: Awaitable[T]) -> T:
-        """Do a piece of work without a model while there is time; raises what says that it is over."""
+        """Do work without a model within the time limit; raise the time limit error after it."""
         try:
             async with asyncio.timeout(self._ledger.seconds_left):
                 return await work
@@ -303,10 +300,10 @@ class Runner:
             raise self._ledger.out_of_time from None
 
     async def _together(self, work: Iterable[Coroutine[Any, Any, None]]) -> None:
-        """Do pieces of work at the same time; one that meets a limit stops no other.
+        """Run coroutines concurrently; one that reaches a limit does not cancel the others.
 
         Raises:
-            LimitReachedError: one of them has met a limit.
+            LimitReachedError: one of them has reached a limit.
         """
         reached: list[LimitReachedError] = []
 
@@ -326,7 +323,7 @@ class Runner:
             raise reached[0]
 
     async def _record(self, *events: RunEvent) -> None:
-        """Write down what happened, also when whoever does it is interrupted meanwhile."""
+        """Record events, shielded from cancellation."""
         await finish(self._written_down(events))
 
     async def _written_down(self, events: Sequence[RunEvent]) -> None:
@@ -341,7 +338,7 @@ class Runner:
             self._events += events
 
     def _failed(self, error: PeripetyError, what: str) -> str:
-        """What the run is not sure about because a question failed; raises what the journal raised."""
+        """Return a doubt about the run due to a failed call; raise errors of the event sink."""
         if self._is_lost:
             raise error
         if isinstance(error, InternalError):
@@ -365,7 +362,7 @@ def _of(category: str | None) -> str:
 
 
 def _begun(this: Round) -> Progressed:
-    status = f"Round {this.number} {_of(this.category)} begins"
+    status = f"round {this.number} {_of(this.category)} begins"
     return Progressed(_phase(this.category), this.category, this.number, status)
 
 

@@ -1,4 +1,4 @@
-"""A run is the fold of its events: nothing else says how far it is."""
+"""State of a run as the fold of its events, which are the only source of its progress."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ __all__ = ["LookedBack", "Round", "RunState"]
 
 
 class Round(NamedTuple):
-    """A generating round.
+    """A generation round.
 
     Attributes:
-        category: the category that tests are made of; None for the refinement over all of them.
+        category: the category of its tests; None for the refinement over all categories.
         number: from 1.
     """
 
@@ -44,11 +44,11 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LookedBack:
-    """What the last look at a category, or at all of them, came to.
+    """The latest reflection on a category, or the assessment of the whole run.
 
     Attributes:
-        rounds: how many rounds of it there were by then.
-        reflection: what was said; None when nothing could be had.
+        rounds: the number of rounds before it.
+        reflection: the result; None if the call failed.
     """
 
     rounds: int
@@ -56,37 +56,37 @@ class LookedBack:
 
     @property
     def is_content(self) -> bool:
-        """Whether nothing was missing."""
+        """True if nothing was missing."""
         return self.reflection is not None and self.reflection.action is ReflectionAction.COMPLETE
 
 
 class RunState:
-    """How far a run is, by its events so far.
+    """The state of a run after its events so far.
 
     Args:
-        order: what it is to do.
+        order: the input of the run.
 
     Attributes:
-        order: the same.
-        phase: what it is busy with.
-        category: the category that it is busy with; None when there is none.
-        tests: the tests that are kept, by their ids, in the order in which they were made.
-        made: all tests that a round made, dropped ones too, in order.
-        verdicts: what became of tests that were run, by their ids.
-        dropped: duplicates, in order.
-        reflections: all that was said, in order.
-        looked_back: the last look at each category, and at all of them (None).
-        score: the last assessment; None when there was none.
-        rounds: rounds begun, by category; None for the refinement.
-        under_way: rounds that have begun and not ended, with the number of events before each.
-        given_up: categories, or the refinement (None), of which a question failed.
-        exhausted: categories, or the refinement (None), of which the last round wrote nothing.
-        has_floor: whether all tests that need no model are there.
-        quality: what was measured last.
-        is_measured: whether every test that was run is part of that.
-        uncertainties: what the run is not sure about, in order.
-        was_answered: whether a model answered anything.
-        ended: the sums, when it has ended.
+        order: the input of the run.
+        phase: the current phase.
+        category: the current category; None without one.
+        tests: the tests by id, in the order of their events, without dropped ones.
+        made: all tests of each round in order, including dropped ones.
+        verdicts: the latest verdicts by test id.
+        dropped: the duplicates, in order.
+        reflections: all reflections, in order.
+        looked_back: the latest reflection on each category, and the latest assessment (None).
+        score: the latest assessment; None without one.
+        rounds: the number of rounds begun, by category; None for the refinement.
+        under_way: rounds in progress, with the number of events before each.
+        given_up: categories, or the refinement (None), with a failed call.
+        exhausted: categories, or the refinement (None), whose last round added nothing.
+        has_floor: True if all baseline tests are recorded.
+        quality: the latest measurement.
+        is_measured: True if the measurement includes every test that was run.
+        uncertainties: doubts about the run, in order.
+        was_answered: True if a model call has succeeded.
+        ended: the final statistics; None before the end.
     """
 
     def __init__(self, order: TestGenOrder) -> None:
@@ -117,36 +117,36 @@ class RunState:
 
     @classmethod
     def fold(cls, events: Iterable[RunEvent], order: TestGenOrder | None = None) -> RunState:
-        """The state after some events of a run.
+        """Return the state after some events of a run.
 
         Args:
-            events: from the first one on.
-            order: what the run is to do, where no event may have said so.
+            events: the events from the first one on.
+            order: the input of the run; None to read it from the first event.
         """
         state = None if order is None else cls(order)
         for event in events:
             if state is None:
                 if not isinstance(event, Started):
-                    raise ValueError("a run begins with what it is to do")
+                    raise ValueError("first event of a run is not Started")
                 state = cls(event.order)
             state.apply(event)
         if state is None:
-            raise ValueError("there is no run without an event")
+            raise ValueError("event log of a run is empty")
         return state
 
     @property
     def total_rounds(self) -> int:
-        """Generating rounds so far."""
+        """The number of generation rounds so far."""
         return sum(self.rounds.values())
 
     @property
     def written(self) -> list[TestCase]:
-        """The tests that models made and that are kept."""
+        """The tests that models wrote, without dropped ones."""
         return [test for test in self.tests.values() if not test.is_combinatorial]
 
     @property
     def not_run(self) -> list[TestCase]:
-        """The tests that are kept and were not run yet, by round and place in it, whatever came first."""
+        """The tests without a verdict, by round and position, regardless of the order of events."""
         waiting = [test for test in self.tests.values() if test.test_id not in self.verdicts]
         floor = [test for test in waiting if test.is_combinatorial]
         places = {test.test_id: test for test in waiting}
@@ -154,11 +154,11 @@ class RunState:
         return [*floor, *rounds]
 
     def of_category(self, category: str) -> list[TestCase]:
-        """The tests of a category that models made and that hold what they promise, as far as is known."""
+        """Return the tests of a category that models wrote, without those that are known to fail."""
         return [test for test in self.written if test.category == category and self._holds(test)]
 
     def apply(self, event: RunEvent) -> None:
-        """Take in what happened next."""
+        """Apply the next event."""
         match event:
             case Progressed():
                 self._progress(event)
@@ -215,7 +215,7 @@ class RunState:
             return
         self.was_answered = True
         made = self.made.setdefault(Round(None if test.is_global else test.category, test.round), [])
-        # What is dropped after it was run was made before.
+        # A test that is dropped after it was run is already listed.
         if all(other.test_id != test.test_id for other in made):
             made.append(test)
 

@@ -1,4 +1,4 @@
-"""The sums of a run, and what it is not sure about."""
+"""Statistics of a run, and doubts about its tests."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _UNSURE = 0.5
 
 
 def stats_of(state: RunState, account: Account, stopped_by: StoppedBy | None = None) -> Stats:
-    """The sums of a run as it stands.
+    """Return the statistics of a run.
 
     Args:
-        state: the run.
-        account: what it used.
-        stopped_by: why it ends; None while it goes on.
+        state: the state of the run.
+        account: its budget account.
+        stopped_by: the reason for its end; None while it is running.
     """
     rounds = {name: count for name, count in state.rounds.items() if name is not None}
     return Stats(
@@ -45,14 +45,14 @@ def stats_of(state: RunState, account: Account, stopped_by: StoppedBy | None = N
 
 
 def _doubts(state: RunState) -> Iterator[str]:
-    """What is not sure of the tests that there are."""
+    """Yield doubts about the existing tests."""
     if state.verdicts and state.not_run:
-        yield f"{_tests(len(state.not_run))} not run: there was no time left."
+        yield f"{_tests(len(state.not_run))} not run, because the time limit was reached."
     statuses = [
         verdict.examined.status for test_id, verdict in state.verdicts.items() if test_id in state.tests
     ]
     for status, what in (
-        (TestStatus.FAILED, "not met by the subject: either they are wrong, or it is"),
+        (TestStatus.FAILED, "not met by the subject; either the tests or the subject are wrong"),
         (TestStatus.UNSTABLE, "unstable"),
         (TestStatus.NOT_EXECUTABLE, "not executable"),
     ):
@@ -60,10 +60,10 @@ def _doubts(state: RunState) -> Iterator[str]:
             yield f"{_tests(count)} {what}."
     unsure = sum(test.confidence < _UNSURE for test in state.written)
     if unsure:
-        yield f"{_tests(unsure)} of low confidence by their author: what they expect may be a guess."
+        yield f"{_tests(unsure)} of low confidence; their expectations may be guesses."
     left = missing(state.quality)
     if left:
-        yield f"{left} mutants and targets that tests should notice are left."
+        yield f"{left} mutants and targets are not detected by any test."
 
 
 def _tests(count: int) -> str:

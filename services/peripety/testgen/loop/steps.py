@@ -1,4 +1,36 @@
-"""What a run does next: decided by its state alone, so that whoever takes it up does the same."""
+"""Decision about the next step of a test generation run, as a pure function of its state.
+
+Why a pure function. A run takes minutes, costs money, and must survive a restart of the process. Its only
+state is the event log: `RunState` is the fold of the events, and `next_step` maps this state to the next
+step. No variable of the runner records a plan. A process that resumes a run folds the same events, so it
+takes the same step. The decision can be tested with hand-written states, without a model, a clock or a
+database.
+
+Order of decisions. The first one that applies is the next step:
+
+1. Baseline tests, which need no model, if there is a subject and they are enabled. 2. Rounds in progress.
+They were interrupted, so they run again before anything else. The prompt of a round
+   depends only on the events before it, and tests that were already recorded are recognized.
+3. Run and measure tests without results, because later decisions depend on the results. 4. The end, if the
+total target is met. 5. Categories: a reflection on each new round, then the next round. 6. The refinement
+over all categories: an assessment, then a round. 7. A round of the category with the fewest tests, up to the
+minimum in total. 8. The end, with its reason.
+
+Invariants.
+
+- A category without rounds left, with a failed call, or whose last round added nothing is never continued.
+- While categories are worked on one after the other, an earlier one is never revisited. Only the filling up
+  to the minimum (7) may choose it again. With parallel categories, all open ones continue in one step.
+- Each round is reflected on at most once; a failed reflection is not repeated.
+- If quality is measured, the expected gain decides about the refinement, and it can end a category. A model's
+  assessment decides about the refinement only without measurements. A reflection without gaps ends a category
+  in both cases, but never below its minimum of tests.
+- The total number of rounds never exceeds its limit. Limits of tokens, cost and time are not decided in this
+  module; the runner ends the run if a reservation fails.
+
+Alternatives. A plan that is computed at the start would not react to measurements. A state machine with
+explicit stored states would duplicate the event log, and both could disagree.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +49,15 @@ __all__ = ["Ask", "Assess", "Examine", "Finish", "MakeFloor", "Reflect", "Step",
 
 @dataclass(frozen=True, slots=True)
 class MakeFloor:
-    """Make the tests that need no model."""
+    """Add the baseline tests, which need no model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Have a model write tests.
+    """Run generation rounds.
 
     Attributes:
-        rounds: what for, at the same time; those that are under way already are done anew.
+        rounds: the rounds to run concurrently; interrupted ones are repeated.
     """
 
     rounds: tuple[Round, ...]
@@ -33,19 +65,19 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Examine:
-    """Run the tests that were not run, and measure what all are worth."""
+    """Run the tests without results, and measure all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reflect:
-    """Ask what is missing in some categories."""
+    """Reflect on the gaps of some categories."""
 
     categories: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Assess:
-    """Ask how good the whole is."""
+    """Assess the whole run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +91,11 @@ Step: TypeAlias = MakeFloor | Ask | Examine | Reflect | Assess | Finish
 
 
 def next_step(state: RunState, *, has_subject: bool) -> Step:
-    """What to do next.
+    """Return the next step.
 
     Args:
-        state: where the run is; it has not ended.
-        has_subject: whether tests can be run.
+        state: the state of a run that has not ended.
+        has_subject: True if tests can be run.
     """
     config = state.order.config
     if has_subject and config.combinatorial_floor and not state.has_floor:
@@ -78,10 +110,10 @@ def next_step(state: RunState, *, has_subject: bool) -> Step:
 
 
 def _in_categories(state: RunState) -> Step | None:
-    """The next step of the categories; None when they are through."""
+    """Return the next step for the categories; None if they are complete."""
     names = [category.name for category in state.order.categories]
     if not state.order.config.parallel_categories:
-        # One that was left is not gone back to, even where what came after it would call for that.
+        # A category that was left is not revisited, even if later events would justify it.
         begun = [name for name in names if state.rounds[name]]
         names = [*begun[-1:], *names[len(begun) : len(begun) + 1]]
         names = [name for name in names if _goes_on(state, name)][:1]
@@ -95,7 +127,7 @@ def _in_categories(state: RunState) -> Step | None:
 
 
 def _goes_on(state: RunState, name: str) -> bool:
-    """Whether a category is to have another round, or perhaps, if only its last one is looked at."""
+    """Return True if a category should have another round, subject to a reflection on its last one."""
     config, rounds = state.order.config, state.rounds[name]
     if not _is_answered(state, name) or rounds >= config.max_rounds_per_category:
         return False
@@ -122,7 +154,7 @@ def _rounds_of(state: RunState, names: list[str]) -> Ask:
 
 
 def _over_all(state: RunState) -> Step:
-    """The next step when the categories are through."""
+    """Return the next step after the categories."""
     config = state.order.config
     refinements = state.rounds[None]
     wanted: Step | None = None
@@ -140,7 +172,7 @@ def _over_all(state: RunState) -> Step:
 
 
 def _is_answered(state: RunState, name: str | None) -> bool:
-    """Whether asking again may bring something: what was asked last neither failed nor brought nothing."""
+    """Return False if the last call failed or added nothing."""
     return name not in state.given_up and name not in state.exhausted
 
 
@@ -149,11 +181,11 @@ def _may_end(state: RunState) -> bool:
 
 
 def is_refined(state: RunState, score: int | None) -> bool:
-    """Whether the refinement has another round; what can be measured is not decided by an opinion.
+    """Return True if the refinement should have another round; measurements override the assessment.
 
     Args:
-        state: the run.
-        score: its assessment; None when there is none.
+        state: the state of the run.
+        score: its assessment; None without one.
     """
     config = state.order.config
     if state.rounds[None] >= config.max_global_refinement_rounds:
@@ -167,7 +199,7 @@ def is_refined(state: RunState, score: int | None) -> bool:
 
 
 def _to_fill_up(state: RunState) -> Step | None:
-    """Another round of the category with the fewest tests, of those that have rounds left."""
+    """Return another round of the category with the fewest tests that has rounds left."""
     most = state.order.config.max_rounds_per_category
     names = [category.name for category in state.order.categories]
     left = [name for name in names if state.rounds[name] < most and _is_answered(state, name)]

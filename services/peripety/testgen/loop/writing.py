@@ -1,4 +1,4 @@
-"""A round: tests are taken out of a model's answer one by one, told at once, and none of them is lost."""
+"""Generation round: tests are parsed from the response stream and recorded one by one."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ __all__ = ["Known", "Writing"]
 
 _OUTPUT_TOKENS = 4_096
 _MOST_ANSWERS = 5
-"""Answers of one round, of a model that writes one test in each."""
+"""Maximum number of responses in one round, for models that write one test per response."""
 
 
 class Known:
-    """The tests of a run so far, in which a new one is looked for by one round at a time.
+    """The tests of a run for duplicate detection, with a lock for concurrent rounds.
 
-    That holds up the telling of a test, so it waits for nobody who runs tests.
+    Recording a test waits for this lock, so it does not cover running tests.
 
     Args:
-        duplicates: knows when two tests are the same.
-        tests: those that there are already.
+        duplicates: the duplicate detector.
+        tests: the existing tests.
     """
 
     def __init__(self, duplicates: Duplicates, tests: Sequence[TestCase]) -> None:
@@ -50,7 +50,7 @@ class Known:
             self._size += len(test.input)
 
     async def taken_in(self, test: TestCase) -> TestMade | DuplicateDropped:
-        """Remember a test; say whether it is new."""
+        """Add a test; return whether it is new, as an event."""
         async with self._turn:
             self._size += len(test.input)
             return await aside(lambda: self._take_in(test), self._size)
@@ -64,20 +64,20 @@ class Known:
 
 
 class Writing:
-    """One round under way.
+    """One round in progress.
 
     Args:
         this: the round.
-        before: the run before it began.
-        recorded: what it has made already, before it was broken off; it is recognized when it comes again.
-        request: what is asked.
-        subject: what tests are run on; None when they are text only.
+        before: the state before the round.
+        recorded: its tests from before an interruption; they are recognized when they come again.
+        request: the request.
+        subject: the subject of tests; None for text only.
         known: the tests of the run.
-        record: writes down what happens.
+        record: records events.
 
     Attributes:
-        unreadable: what could not be read of the answers, by the reason.
-        by_list: whether the model writes lists, since it calls no tools.
+        unreadable: the reasons for response parts that could not be parsed.
+        by_list: True if the model writes lists, because it does not call tools.
     """
 
     def __init__(
@@ -103,22 +103,22 @@ class Writing:
         self._record = record
 
     def reserve(self, caller: Caller) -> Reservation:
-        """Set aside what its next question may use; raises what `Caller.reserve` raises."""
+        """Reserve budget for the next call; raises the errors of `Caller.reserve`."""
         form = self._form()
         return caller.reserve(replace(self._request, tools=(form.tool,), schema=form.schema), _OUTPUT_TOKENS)
 
     async def ask(self, gateway: ModelGateway, caller: Caller, reservation: Reservation, least: int) -> None:
-        """Ask until there are enough tests, or the model writes no more.
+        """Call the model until there are enough tests or it writes no more.
 
         Args:
-            gateway: answers.
-            caller: keeps account.
-            reservation: what was set aside for the first question.
-            least: how many tests are enough not to ask again.
+            gateway: the model gateway.
+            caller: the budgeted client.
+            reservation: the reservation of the first call.
+            least: the number of tests that is enough.
 
         Raises:
-            LimitReachedError: a limit was met; the tests that came are kept.
-            PeripetyError: the question failed; the tests that came are kept.
+            LimitReachedError: a limit was reached; recorded tests remain.
+            PeripetyError: the call failed; recorded tests remain.
         """
         for number in range(_MOST_ANSWERS):
             if number:
@@ -183,7 +183,7 @@ class Writing:
         )
 
     def _category(self, draft: Draft) -> str:
-        """The category that a test names; where it names none, the one that has the fewest."""
+        """Return the category that a test names, or else the one with the fewest tests."""
         names = [category.name for category in self._before.order.categories]
         if draft.category in names:
             return draft.category

@@ -1,1 +1,1 @@
-"""What tests are worth: run, compared with one another, and held against mutants."""
+"""Measurement of tests: execution, duplicates, contradictions and mutation score."""

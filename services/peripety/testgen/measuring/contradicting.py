@@ -1,4 +1,4 @@
-"""Tests of the same input that cannot both be right."""
+"""Contradictions between tests with the same input."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _NOTHING = object()
 
 
 def contradict(one: TestCase, examined: Examined, other: TestCase, other_examined: Examined) -> bool:
-    """Whether two tests of the same input expect what no subject can meet.
+    """Return True if no subject can meet the expectations of two tests with the same input.
 
-    Where one holds, what the other wrongly expects has to be said of a place of which the first says
-    something as well. Where neither holds, only what leaves no room counts: yes and no, or two exact results.
+    If one test passes, a wrong expectation of the other counts if the first has an expectation in the same
+    place. If neither passes, only exact differences count: two booleans, or two exact results.
 
     Args:
         one: a test.
-        examined: what running it showed.
-        other: another test, of the same input.
-        other_examined: what running that one showed.
+        examined: its result.
+        other: another test with the same input.
+        other_examined: its result.
     """
     statuses = {examined.status, other_examined.status}
     if not statuses <= {TestStatus.PASSED, TestStatus.FAILED} or statuses == {TestStatus.PASSED}:
@@ -44,7 +44,7 @@ def contradict(one: TestCase, examined: Examined, other: TestCase, other_examine
 
 
 def _differences(one: TestCase, other: TestCase) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
-    """Where both say something, and not the same."""
+    """Yield the places where both tests have expectations, and different ones."""
     if one.body == other.body and one.expected_output is not None and other.expected_output is not None:
         yield ("expected_output",), one.expected_output, other.expected_output
     yield from _differing(one.body, other.body, ())
@@ -73,7 +73,7 @@ def _is_exact(path: tuple[str | int, ...], one: Any, other: Any) -> bool:
 
 
 def _at(body: Mapping[str, Any] | None, pointer: str) -> Any:
-    """The part of a body at a JSON Pointer; nothing where it says nothing, or the pointer is to the whole."""
+    """Return the part of a body at a JSON Pointer; `_NOTHING` if it is missing, null, or the whole body."""
     part: Any = body
     for key in segments(pointer):
         if isinstance(part, dict):

@@ -1,4 +1,4 @@
-"""Tests that are the same as one before them, as far as that can be seen without running them."""
+"""Detection of duplicate tests without running them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ __all__ = ["Duplicates"]
 
 
 class Duplicates:
-    """The tests so far. Of two that are the same, the later repeats the one that was made first.
+    """The existing tests; of two duplicates, the later one is dropped.
 
-    Tests that are run are the same when they give and expect the same: another expectation of the same input
-    looks at something else, corrects the first or contradicts it, which only running them tells. What they
-    add to one another is then seen by `MeasuredSuite`. Tests of text are the same when their inputs are.
+    Executable tests are duplicates if their inputs and expectations are equal. Another expectation of the
+    same input may test another aspect, correct the first one or contradict it; only running them shows which.
+    `MeasuredSuite` detects those without additional value. Text tests are duplicates if their inputs are
+    equal.
 
     Args:
-        subject: what the tests are run on; None when they are text only.
+        subject: the subject; None for text only.
     """
 
     def __init__(self, subject: Subject | None) -> None:
@@ -32,7 +33,7 @@ class Duplicates:
         self._texts: list[tuple[TestCase, str]] = []
 
     def find(self, test: TestCase) -> tuple[str, DuplicateLevel] | None:
-        """The id of the test that a test repeats, and how; None when it is new."""
+        """Return the id of the duplicated test, and the criterion; None for a new test."""
         if (of := self._by_key.get(self._key(test))) is not None:
             return of, DuplicateLevel.CANONICAL
         if self._is_run(test):
@@ -44,7 +45,7 @@ class Duplicates:
         return None
 
     def add(self, test: TestCase) -> None:
-        """Remember a test, which repeats none."""
+        """Add a test that is not a duplicate."""
         self._by_key.setdefault(self._key(test), test.test_id)
         if not self._is_run(test):
             self._texts.append((test, folded(test.input)))
@@ -56,7 +57,7 @@ class Duplicates:
         given = input_text(self._subject, test)
         if self._subject is None or test.body is None:
             return ("text", given)
-        # What a command has to write stands beside the body; elsewhere it is only said for a person.
+        # Commands have their expected output outside of the body; for other subjects it is display text.
         written = _expected(test) if self._subject.kind is SubjectKind.COMMAND else ""
         return ("body", given, canonical_text(_without_nulls(test.body)), written)
 
@@ -66,7 +67,7 @@ def _expected(test: TestCase) -> str:
 
 
 def _without_nulls(value: Any) -> Any:
-    """A body in which nothing is said the same way, by null or by leaving it out."""
+    """Return a body without null members."""
     if isinstance(value, dict):
         return {key: _without_nulls(part) for key, part in value.items() if part is not None}
     return [*map(_without_nulls, value)] if isinstance(value, list) else value

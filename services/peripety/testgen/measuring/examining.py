@@ -1,4 +1,4 @@
-"""What running a test shows, whatever other tests there are."""
+"""Execution of a single test, independent of other tests."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 __all__ = ["REPETITIONS", "examine"]
 
 REPETITIONS = 5
-"""How often a test is run before it is called stable."""
+"""Default number of runs of a test."""
 
 
 def examine(
     subject: Subject, test: TestCase, repetitions: int = REPETITIONS, *, mutation: bool = True
 ) -> Examined:
-    """Run a test several times, see whether it looks at anything, and on which mutants it fails.
+    """Run a test several times, check its soundness, and find the mutants that it kills.
 
-    It takes as long as its runs do, and those on the mutants: call it beside the event loop.
+    The call blocks for all its runs, so it must not run on the event loop.
 
     Args:
-        subject: what it is run on.
+        subject: the subject.
         test: the test.
-        repetitions: how often to run it, at least once; a test that cannot be run is tried once.
-        mutation: whether to run it on the mutants as well.
+        repetitions: the number of runs, at least one; a test that is not executable runs once.
+        mutation: True to run it on the mutants as well.
     """
     problems = _problems(subject, test)
     if problems:
@@ -49,7 +49,7 @@ def examine(
 
 def _problems(subject: Subject, test: TestCase) -> tuple[Finding, ...]:
     if test.body is None:
-        return (Finding("BODY_MISSING", "/body", "the test says in words alone what to do; give it a body."),)
+        return (Finding("BODY_MISSING", "/body", "the test is only described in words; add a body."),)
     return tuple(subject.problems(test.body))
 
 
@@ -71,7 +71,7 @@ def _findings(ran: Sequence[Ran], status: TestStatus) -> tuple[Finding, ...]:
         return ran[0].findings
     if status is TestStatus.UNSTABLE:
         passed = sum(one.status is TestStatus.PASSED for one in ran)
-        message = f"of {len(ran)} runs {passed} passed, and not all showed the same."
+        message = f"of {len(ran)} runs {passed} passed, and their results differ."
         return (Finding("UNSTABLE", "", message),)
     said = ran[0].findings
-    return said or (Finding("EXPECTATION_NOT_MET", "", f"it came out otherwise: {ran[0].observed[:200]}"),)
+    return said or (Finding("EXPECTATION_NOT_MET", "", f"unexpected result: {ran[0].observed[:200]}"),)

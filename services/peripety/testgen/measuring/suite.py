@@ -1,4 +1,4 @@
-"""The tests of a run together: what each adds to those before it, and what all of them leave out."""
+"""Measured suite: the value that each test adds, and the gaps of all tests together."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["Contradiction", "MeasuredSuite"]
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Two tests of the same input that cannot both be right.
+    """Two tests with the same input and contradictory expectations.
 
     Attributes:
         test_id: the later test.
-        other_id: the earlier one.
+        other_id: the earlier test.
     """
 
     test_id: str
@@ -34,7 +34,7 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class _Added:
-    """A test of the suite, and what it gives, as text."""
+    """A test of the suite, with its input as canonical text."""
 
     test: TestCase
     examined: Examined
@@ -42,21 +42,21 @@ class _Added:
 
     @property
     def holds(self) -> bool:
-        """Whether it passes and looks at something."""
+        """True if it passes and detects anything."""
         return bool(self.examined.kills or self.examined.covered)
 
     def is_like(self, other: _Added) -> bool:
-        """Whether both kill the same mutants, and at least one, and cover the same targets."""
+        """Return True if both kill the same mutants, at least one, and cover the same targets."""
         mine, other_ones = self.examined, other.examined
         return bool(mine.kills) and (mine.kills, mine.covered) == (other_ones.kills, other_ones.covered)
 
 
 class MeasuredSuite:
-    """Tests on a subject, added in the order in which they were made; the same tests give the same suite.
+    """The tests of a subject, in the order in which they were written. The result is deterministic.
 
     Args:
-        subject: what they were run on.
-        mutation: whether they were run on its mutants as well.
+        subject: the subject.
+        mutation: True if tests were run on its mutants as well.
     """
 
     def __init__(self, subject: Subject, *, mutation: bool = True) -> None:
@@ -75,10 +75,10 @@ class MeasuredSuite:
         self._equivalent: set[str] = set()
 
     def add(self, test: TestCase, examined: Examined) -> Verdict:
-        """Add a test, which was examined.
+        """Add a test with its result.
 
         Returns:
-            What it is worth beside those before it; a later test may contradict it: see `verdict`.
+            Its value in addition to earlier tests. A later test may contradict it; see `verdict`.
         """
         added = _Added(test, examined, input_text(self._subject, test))
         new_kills = tuple(one for one in self._mutants if one in examined.kills - self._killed)
@@ -95,29 +95,29 @@ class MeasuredSuite:
         return self._verdicts[test.test_id]
 
     def verdict(self, test_id: str) -> Verdict:
-        """What a test is worth, with what was found of it since it was added.
+        """Return the current verdict about a test.
 
         Raises:
-            KeyError: there is no such test.
+            KeyError: the test does not exist.
         """
         return self._verdicts[test_id]
 
     def repeated(self, test_id: str) -> tuple[str, DuplicateLevel] | None:
-        """The id of the test that a test turned out to repeat when it ran, and how.
+        """Return the id of the test that a test turned out to duplicate, and the criterion.
 
-        Only tests that hold and add nothing repeat another: their inputs hardly differ, or they kill the same
-        mutants and cover the same targets.
+        Only passing tests without additional value count as duplicates: their inputs are nearly equal, or
+        they kill the same mutants and cover the same targets.
 
         Returns:
-            None when it stays in the suite.
+            None if the test remains in the suite.
         """
         return self._repeated.get(test_id)
 
     @property
     def survivors(self) -> tuple[Mutant, ...]:
-        """The mutants that no test kills and that are not proved to mean the same as the subject.
+        """The mutants that no test kills and that are not proved equivalent to the subject.
 
-        Each is compared with the subject once, when it is first asked for as a survivor; that can take long.
+        Each mutant is compared with the subject once, when it first survives; this can take long.
         """
         left = [one for one in self._mutants if one not in self._killed]
         new = [one for one in left if one not in self._compared]
@@ -128,7 +128,7 @@ class MeasuredSuite:
 
     @property
     def uncovered(self) -> tuple[Target, ...]:
-        """The targets that no test covers, and some test could."""
+        """The reachable targets that no test covers."""
         return tuple(
             target
             for one, target in self._targets.items()
@@ -137,17 +137,17 @@ class MeasuredSuite:
 
     @property
     def contradictions(self) -> tuple[Contradiction, ...]:
-        """The pairs of tests that contradict each other, in the order in which they were found."""
+        """The pairs of contradictory tests, in the order in which they were found."""
         return tuple(self._contradictions)
 
     @property
     def vectors(self) -> tuple[frozenset[str], ...]:
-        """For each test that holds and looks at something, the ids of what it kills and covers, in order."""
+        """The ids that each passing test kills and covers, in order."""
         return tuple(one.examined.kills | one.examined.covered for one in self._added.values() if one.holds)
 
     @property
     def quality(self) -> Quality:
-        """How good the tests are; takes what `survivors` takes."""
+        """The quality of the tests; as expensive as `survivors`."""
         counting = sum(verdict.counts for verdict in self._verdicts.values())
         return Quality(self._coverage(), self._mutation() if self._is_mutated else None, counting)
 
@@ -191,7 +191,7 @@ class MeasuredSuite:
                 self._find(other_id, one_id)
 
     def _find(self, test_id: str, other_id: str) -> None:
-        message = f"it has the same input as {other_id}, and both cannot be right."
+        message = f"contradicts {other_id}, which has the same input."
         found = Finding("CONTRADICTION", "", message, Severity.WARNING)
         verdict = self._verdicts[test_id]
         self._verdicts[test_id] = replace(verdict, findings=(*verdict.findings, found))

@@ -1,1 +1,1 @@
-"""Runs of tests ↔ protobuf."""
+"""Conversion between test generation types and protobuf messages."""

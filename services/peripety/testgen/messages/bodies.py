@@ -1,4 +1,4 @@
-"""How tests are run ↔ protobuf. Which kind of subject a body is for shows in its fields."""
+"""Test bodies from and to protobuf. The members of a body determine the kind of its subject."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EXPECTATIONS = {policy.Expectation.Value(f"EXPECTATION_{one.name}"): one for on
 
 
 def body_to_proto(test: TestCase, written: pb.GeneratedTest) -> None:
-    """Write how a test is run into its message; one that cannot be written is left out, and cannot be run."""
+    """Write the body of a test to its message; an invalid body is left out."""
     body = test.body or {}
     try:
         if "steps" in body:
@@ -39,19 +39,19 @@ def body_to_proto(test: TestCase, written: pb.GeneratedTest) -> None:
         elif "arguments" in body:
             written.command.CopyFrom(_command_to_proto(body))
     except (PeripetyError, KeyError, TypeError, ValueError, AttributeError):
-        # A model may write anything: its verdict says what is wrong with it.
+        # A model may write anything. The verdict of the test describes the defect.
         written.ClearField("body")
 
 
 def body_from_proto(test: pb.GeneratedTest, field: str) -> Mapping[str, Any] | None:
-    """Read how a test is run; None for text only.
+    """Parse the body of a test; None for text only.
 
     Args:
         test: the test.
-        field: where it stands in its request.
+        field: its path in the request.
 
     Raises:
-        InvalidArgumentError: a field cannot be read.
+        InvalidArgumentError: a field is invalid.
     """
     match test.WhichOneof("body"):
         case "scenario":
@@ -137,7 +137,7 @@ def _policy_to_proto(test: TestCase, body: Mapping[str, Any]) -> policy.PolicySc
 def _policy_from_proto(scenario: policy.PolicyScenario, field: str) -> Mapping[str, Any]:
     request = tool_request(scenario.request, f"{field}.request")
     expected = _EXPECTATIONS.get(scenario.expected)
-    require(expected, f"{field}.expected", "is required: say what the rules should decide")
+    require(expected, f"{field}.expected", "is required; set the expected decision")
     return {
         "server_name": request.server_name,
         "tool_name": request.tool_name,

@@ -1,4 +1,4 @@
-"""Tests, what became of them, and how good they are ↔ protobuf."""
+"""Tests, verdicts and quality from and to protobuf."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_TEXT_BYTES = 100 * 1024
 
 
 def case_to_proto(test: TestCase, verdict: Verdict | None = None) -> pb.GeneratedTest:
-    """Write a test, with what became of it."""
+    """Convert a test with its verdict."""
     written = pb.GeneratedTest(
         test_id=test.test_id,
         category=test.category,
@@ -36,29 +36,29 @@ def case_to_proto(test: TestCase, verdict: Verdict | None = None) -> pb.Generate
         combinatorial=test.is_combinatorial,
         verdict=None if verdict is None else verdict_to_proto(verdict),
     )
-    setattr(written, "global", test.is_global)  # a word of Python's own
+    setattr(written, "global", test.is_global)  # `global` is a Python keyword
     body_to_proto(test, written)
     return written
 
 
 def cases_from_proto(tests: Sequence[pb.GeneratedTest], field: str = ".tests") -> tuple[TestCase, ...]:
-    """Read tests; their verdicts are left out.
+    """Parse tests, without their verdicts.
 
     Raises:
-        InvalidArgumentError: there are too many, or a field is wrong.
+        InvalidArgumentError: there are too many, or a field is invalid.
     """
-    require(len(tests) <= MAX_TESTS, field, f"has more than {MAX_TESTS} tests; send less")
+    require(len(tests) <= MAX_TESTS, field, f"has more than {MAX_TESTS} tests; send fewer")
     read = tuple(_from_proto(test, f"{field}[{at}]") for at, test in enumerate(tests))
     first: dict[str, int] = {}
     for at, test in enumerate(read):
         before = first.setdefault(test.test_id, at)
-        reason = f"is that of {field}[{before}], too; give each test its own"
+        reason = f"equals that of {field}[{before}]; choose a unique one"
         require(before == at, f"{field}[{at}].test_id", reason)
     return read
 
 
 def verdict_to_proto(verdict: Verdict) -> pb.TestVerdict:
-    """Write what running a test showed."""
+    """Convert a verdict."""
     return pb.TestVerdict(
         status=pb.TestStatus.Value(f"TEST_STATUS_{verdict.examined.status.name}"),
         runs=verdict.examined.runs,
@@ -71,7 +71,7 @@ def verdict_to_proto(verdict: Verdict) -> pb.TestVerdict:
 
 
 def quality_to_proto(quality: Quality) -> pb.Quality:
-    """Write how good tests are."""
+    """Convert a quality measurement."""
     mutation = quality.mutation
     return pb.Quality(
         coverage=reports.coverage(quality.coverage),

@@ -1,4 +1,4 @@
-"""Where a task is to be done ↔ protobuf."""
+"""Environments of tasks from and to protobuf."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MAX_PREVIEW_BYTES = 16 * 1024
 
 
 def environment_from_proto(environment: pb.EnvironmentInfo, field: str = ".environment") -> Environment:
-    """Read where a task is to be done.
+    """Parse the environment of a task.
 
     Args:
         environment: the message.
-        field: where it stands in its request.
+        field: its path in the request.
 
     Raises:
-        InvalidArgumentError: a field is wrong.
+        InvalidArgumentError: a field is invalid.
     """
     _check_name(environment.platform, f"{field}.platform")
     for name in ("file_count", "cpu_count", "memory_bytes"):
@@ -35,7 +35,7 @@ def environment_from_proto(environment: pb.EnvironmentInfo, field: str = ".envir
     require(
         len(environment.files) <= _MOST_FILES,
         f"{field}.files",
-        f"has more than {_MOST_FILES} files; send less",
+        f"has more than {_MOST_FILES} files; send fewer",
     )
     return Environment(
         platform=environment.platform,
@@ -50,7 +50,7 @@ def environment_from_proto(environment: pb.EnvironmentInfo, field: str = ".envir
 
 
 def environment_to_proto(environment: Environment) -> pb.EnvironmentInfo:
-    """Write where a task is to be done."""
+    """Convert the environment of a task."""
     return pb.EnvironmentInfo(
         platform=environment.platform,
         languages=environment.languages,
@@ -79,7 +79,7 @@ def _file(file: pb.FilePreview, field: str) -> FilePreview:
 
 
 def _names(names: Sequence[str], field: str) -> tuple[str, ...]:
-    require(len(names) <= _MOST_NAMES, field, f"has more than {_MOST_NAMES} names; send less")
+    require(len(names) <= _MOST_NAMES, field, f"has more than {_MOST_NAMES} names; send fewer")
     for at, name in enumerate(names):
         _check_name(name, f"{field}[{at}]")
     return tuple(names)

@@ -1,4 +1,4 @@
-"""What runs tell, as messages."""
+"""Run events to protobuf."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["event_to_proto", "rerun_response"]
 
 
 def event_to_proto(run_id: str, recorded: Recorded[RunEvent]) -> pb.TestGenEvent:
-    """Write an event of a run."""
+    """Convert an event of a run."""
     written = pb.TestGenEvent(run_id=run_id, sequence=recorded.sequence)
     match recorded.event:
         case Started(order):
@@ -59,7 +59,7 @@ def event_to_proto(run_id: str, recorded: Recorded[RunEvent]) -> pb.TestGenEvent
 
 
 def rerun_response(event: TestRan | Measured) -> pb.RunTestsResponse:
-    """Write what running tests again showed; its sequence is left open."""
+    """Convert an event of a rerun, without its sequence number."""
     if isinstance(event, TestRan):
         return pb.RunTestsResponse(test_ran=_ran(event))
     return pb.RunTestsResponse(measured=quality_to_proto(event.quality))

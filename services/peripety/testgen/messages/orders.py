@@ -1,4 +1,4 @@
-"""What runs are to do ↔ protobuf."""
+"""Orders of runs from and to protobuf."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _SWITCHES = ("enable_global_refinement", "combinatorial_floor")
 
 
 def order_from_proto(request: pb.GenerateTestsRequest) -> TestGenOrder:
-    """Read what a run is to do.
+    """Parse the input of a run.
 
     Raises:
-        InvalidArgumentError: a field is wrong.
+        InvalidArgumentError: a field is invalid.
     """
-    require(request.task_description.strip(), ".task_description", "is required: say what is to be tested")
+    require(request.task_description.strip(), ".task_description", "is required; describe the task to test")
     size = len(request.task_description.encode())
     reason = f"has {size} bytes; at most {_MAX_DESCRIPTION_BYTES} are accepted, so shorten it"
     require(size <= _MAX_DESCRIPTION_BYTES, ".task_description", reason)
@@ -56,7 +56,7 @@ def order_from_proto(request: pb.GenerateTestsRequest) -> TestGenOrder:
         size = len(value.encode())
         require(size <= _MAX_NAME_BYTES, f".{name}", f"has more than {_MAX_NAME_BYTES} bytes; shorten it")
         require("\0" not in value, f".{name}", "contains NUL; leave it out")
-    require(request.context in _CONTEXTS, ".context", "must be a context that the contract names")
+    require(request.context in _CONTEXTS, ".context", "is not a TaskContext")
     context = _CONTEXTS[request.context]
     return TestGenOrder(
         description=request.task_description,
@@ -71,17 +71,17 @@ def order_from_proto(request: pb.GenerateTestsRequest) -> TestGenOrder:
 
 
 def categories_to_proto(categories: Iterable[Category]) -> list[pb.Category]:
-    """Write categories."""
+    """Convert categories."""
     return [pb.Category(name=one.name, description=one.description) for one in categories]
 
 
 def context_to_proto(context: TaskContext) -> pb.TaskContext.ValueType:
-    """Write the kind of a task."""
+    """Convert a task context."""
     return pb.TaskContext.Value(f"TASK_CONTEXT_{context.name}")
 
 
 def config_to_proto(config: TestGenConfig) -> pb.TestGenConfig:
-    """Write limits and aims, all of them."""
+    """Convert all limits and targets."""
     named = {name: getattr(config, name) for name in (*_LEAST_AND_MOST, *_SWITCHES)}
     written = pb.TestGenConfig(**named, parallel_categories=config.parallel_categories)
     written.max_total_time.FromNanoseconds(round(config.max_total_seconds * 1e9))
@@ -99,7 +99,7 @@ def _categories(categories: Iterable[pb.Category]) -> list[Category]:
 
 
 def _config(config: pb.TestGenConfig) -> TestGenConfig:
-    # Fields are listed that were set, also to what an unset one would say.
+    # Only fields that are set are listed, so defaults apply to the others.
     named = {*_LEAST_AND_MOST, *_SWITCHES}
     given: dict[str, Any] = {one.name: value for one, value in config.ListFields() if one.name in named}
     for name, (least, most) in _LEAST_AND_MOST.items():

@@ -1,4 +1,4 @@
-"""Runs and their sums as messages."""
+"""Runs and their statistics to protobuf."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["phase_to_proto", "reflection_to_proto", "run_to_proto", "runs_to_pro
 
 
 _MOST_BYTES = 3_500_000
-"""What fits into a message, by default."""
+"""Size limit of a message, below the gRPC default."""
 
 _SHORT = 200
 
 
 def run_to_proto(run: Run) -> pb.TestRun:
-    """Write a run with its tests; of very many, what was observed is cut short, so that they fit."""
+    """Convert a run with its tests; observed outputs are shortened if the message is too large."""
     written = _run_to_proto(run)
     if written.ByteSize() > _MOST_BYTES:
         for test in written.tests:
@@ -58,14 +58,14 @@ def _run_to_proto(run: Run) -> pb.TestRun:
 
 
 def runs_to_proto(page: Page[RunSummary]) -> pb.ListTestRunsResponse:
-    """Write a page of runs."""
+    """Convert a page of runs."""
     return pb.ListTestRunsResponse(
         runs=map(_summary_to_proto, page.items), next_page_token=page.next_page_token
     )
 
 
 def stats_to_proto(stats: Stats) -> pb.TestRunStats:
-    """Write the sums of a run."""
+    """Convert statistics of a run."""
     usage = stats.spent.usage
     written = pb.TestRunStats(
         total_tests=stats.total_tests,
@@ -85,7 +85,7 @@ def stats_to_proto(stats: Stats) -> pb.TestRunStats:
 
 
 def reflection_to_proto(reflection: Reflection) -> pb.Reflection:
-    """Write what a reflection said."""
+    """Convert a reflection."""
     return pb.Reflection(
         category=reflection.category,
         text=reflection.text,
@@ -95,7 +95,7 @@ def reflection_to_proto(reflection: Reflection) -> pb.Reflection:
 
 
 def phase_to_proto(phase: Phase | None) -> pb.TestGenPhase.ValueType:
-    """Write what a run is busy with."""
+    """Convert the phase of a run."""
     if phase is None:
         return pb.TEST_GEN_PHASE_UNSPECIFIED
     return pb.TestGenPhase.Value(f"TEST_GEN_PHASE_{phase.name}")

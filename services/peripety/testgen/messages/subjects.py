@@ -1,4 +1,4 @@
-"""What tests are run on, as requests name it."""
+"""Subjects of tests from protobuf."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def subject_from_proto(subject: pb.Subject, field: str = ".subject") -> SubjectSource:
-    """Read what tests are run on.
+    """Parse the subject of tests.
 
     Args:
         subject: the message.
-        field: where it stands in its request.
+        field: its path in the request.
 
     Raises:
-        InvalidArgumentError: a field is wrong.
+        InvalidArgumentError: a field is invalid.
     """
     match subject.WhichOneof("subject"):
         case "spec":
@@ -56,7 +56,7 @@ def subject_from_proto(subject: pb.Subject, field: str = ".subject") -> SubjectS
         case "command":
             return _command(subject.command, f"{field}.command")
         case _:
-            raise refuse(field, "is empty: set spec, scenario_id, policy or command")
+            raise refuse(field, "is empty; set spec, scenario_id, policy or command")
 
 
 def _policy(source: policy.PolicySource, field: str) -> SubjectSource:
@@ -75,7 +75,9 @@ def _check_document(document: bytes, field: str) -> None:
 
 
 def _command(command: pb.CommandSubject, field: str) -> Command:
-    require(command.argv and command.argv[0], f"{field}.argv", "is required: the program and its arguments")
+    require(
+        command.argv and command.argv[0], f"{field}.argv", "is required; send the program and its arguments"
+    )
     require(len(command.argv) <= _MOST_PARTS, f"{field}.argv", f"has more than {_MOST_PARTS} parts")
     for at, part in enumerate(command.argv):
         _check_part(part, f"{field}.argv[{at}]")
@@ -83,9 +85,9 @@ def _command(command: pb.CommandSubject, field: str) -> Command:
     reason = f"has more than {_MOST_PARTS} variables"
     require(len(command.environment) <= _MOST_PARTS, f"{field}.environment", reason)
     for name, value in command.environment.items():
-        # The value is told to nobody, so that of what is wrong with it only the name can be said.
+        # The value is secret, so the error contains the name only.
         place = f"{field}.environment[{name[:64]}]"
-        require(_VARIABLE.fullmatch(name), place, "is no name of an environment variable")
+        require(_VARIABLE.fullmatch(name), place, "is not a valid name of an environment variable")
         _check_part(value, place)
     size = sum(len(part.encode()) for part in (*command.argv, *command.environment.values()))
     reason = f"has more than {_MAX_PARTS_BYTES} bytes of arguments and variables"
@@ -107,4 +109,4 @@ def _command(command: pb.CommandSubject, field: str) -> Command:
 
 def _check_part(part: str, field: str) -> None:
     require(len(part.encode()) <= _MAX_PART_BYTES, field, f"has more than {_MAX_PART_BYTES} bytes")
-    require("\0" not in part, field, "contains NUL, which no process can be given")
+    require("\0" not in part, field, "contains NUL; leave it out")

@@ -1,4 +1,4 @@
-"""The tests of a run as a file: a pytest module, a JSON document, a JUnit report."""
+"""Export of a run: a pytest module, a JSON document or a JUnit report."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ MAX_PART_BYTES = 1024 * 1024
 
 
 class TestFormat(Enum):
-    """What a file of tests looks like."""
+    """The format of an exported file."""
 
     __test__ = False
 
     PYTEST = "pytest"
-    """A module that runs as it is."""
+    """A self-contained module."""
     JSON = "json"
-    """Everything, as one document."""
+    """All data as one document."""
     JUNIT = "junit"
-    """What became of the tests when they were last run."""
+    """The latest results of the tests."""
 
 
 _WRITERS = {
@@ -38,12 +38,12 @@ _WRITERS = {
 
 
 def render(suite: Suite, to: TestFormat, *, counting_only: bool = False) -> Iterator[bytes]:
-    """Write the tests of a run as a file; the same suite gives the same bytes.
+    """Render the tests of a run as a file; equal suites give equal bytes.
 
     Args:
         suite: the run and its tests.
-        to: what the file looks like.
-        counting_only: whether to leave out tests that do not count.
+        to: the format.
+        counting_only: True to leave out tests that do not count.
 
     Returns:
         The parts of the file, in order, each of at most `MAX_PART_BYTES`.

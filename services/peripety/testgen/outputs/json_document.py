@@ -1,7 +1,7 @@
-"""A run as one JSON document, and back.
+"""JSON document of a run, and its parser.
 
-Its keys are the attributes of `Suite` and of what it is made of; enums are their values. `before` and `after`
-of a mutant are JSON in a text. `schema` counts up when the document changes in a way that readers notice.
+The keys are the attributes of `Suite` and its parts; enums are their values. `before` and `after` of a mutant
+are JSON texts. The version in `schema` increases with each incompatible change.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from peripety.testgen.subjects.subject import SubjectKind
 __all__ = ["SCHEMA", "read", "write"]
 
 SCHEMA = "peripety.testgen.suite/1"
-"""What the key `schema` holds."""
+"""The value of the key `schema`."""
 
 _SUITE: TypeAdapter[parts.Suite] = TypeAdapter(parts.Suite)
-# The dataclasses name these for type checkers alone.
+# The dataclasses import these names for type checkers only.
 _SUITE.rebuild(
     _types_namespace={
         **vars(model),
@@ -40,23 +40,23 @@ _SUITE.rebuild(
 
 
 def write(suite: parts.Suite) -> bytes:
-    """The document, for programs and for people."""
+    """Return the document."""
     document = {"schema": SCHEMA, **_SUITE.dump_python(suite, mode="json")}
-    # Half a surrogate pair, which UTF-8 lacks, is written as the escape that JSON has for it.
+    # A lone surrogate, which UTF-8 cannot encode, becomes a JSON escape.
     return json.dumps(document, ensure_ascii=False, indent=2).encode(errors="backslashreplace") + b"\n"
 
 
 def read(document: bytes) -> parts.Suite:
-    """The run that a document holds.
+    """Parse a document.
 
     Raises:
-        InvalidArgumentError: it is none, or of another version.
+        InvalidArgumentError: the document is invalid, or of another version.
     """
     try:
         value: Any = json.loads(document)
         if not isinstance(value, dict) or value.pop("schema", None) != SCHEMA:
             raise InvalidArgumentError(
-                f"It is no file of tests: its schema is not {SCHEMA}", code="FILE_INVALID"
+                f"not a peripety test file: schema is not {SCHEMA}", code="FILE_INVALID"
             )
         return _SUITE.validate_python(value)
     except ValidationError as error:
@@ -64,4 +64,4 @@ def read(document: bytes) -> parts.Suite:
         reason = f"at {place}: {error.errors()[0]['msg']}"
     except (ValueError, RecursionError) as error:
         reason = str(error)
-    raise InvalidArgumentError(f"It is no file of tests: {reason}", code="FILE_INVALID")
+    raise InvalidArgumentError(f"not a peripety test file: {reason}", code="FILE_INVALID")

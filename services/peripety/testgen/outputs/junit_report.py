@@ -1,7 +1,7 @@
-"""What became of the tests of a run, as JUnit writes it down: a suite for each category.
+"""JUnit report of a run, with one suite per category.
 
-A failed test is a failure, and so is an unstable one; one that could not be run is an error; one that was not
-run, or stands there in words alone, is skipped. How long each took is not known and not claimed.
+Failed and unstable tests are failures; tests that are not executable are errors; tests without results are
+skipped. Durations are not included, because they are not measured.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["write"]
 
-# What XML 1.0 has no place for, not even escaped.
+# Characters that XML 1.0 cannot represent, not even escaped.
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FAILURES = frozenset({TestStatus.FAILED, TestStatus.UNSTABLE})
 
 
 def write(suite: Suite) -> bytes:
-    """The report."""
+    """Return the report."""
     categories = dict.fromkeys(
         [*(category.name for category in suite.order.categories), *(test.category for test in suite.tests)]
     )
@@ -58,7 +58,7 @@ def _counts(tests: Sequence[TestCase], suite: Suite) -> dict[str, str]:
 def _write_case(place: ET.Element, test: TestCase, outcome: Outcome | None) -> None:
     case = ET.SubElement(place, "testcase", {"classname": _text(test.category), "name": _text(test.test_id)})
     if outcome is None:
-        ET.SubElement(case, "skipped", {"message": _text(f"it was not run: {test.input}")})
+        ET.SubElement(case, "skipped", {"message": _text(f"not run: {test.input}")})
         return
     findings = (f"{one.code} {one.path or '/'}: {one.message}" for one in outcome.findings)
     told = _text("\n".join(filter(None, (*findings, outcome.observed))))

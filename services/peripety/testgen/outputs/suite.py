@@ -1,4 +1,4 @@
-"""What a file of tests is made from: a run as it stands, without anything secret."""
+"""Exportable form of a run, without secrets."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ __all__ = ["Command", "Outcome", "Source", "Suite"]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that tests are run on.
+    """A command as subject.
 
     Attributes:
         argv: the program and its first arguments.
         working_directory: copied for each run; None for an empty one.
-        environment: names of the environment variables that it is given; their values may be secret and are
-            in no file.
-        timeout_seconds: most time of a run.
+        environment: names of the environment variables; their values may be secret and are not exported.
+        timeout_seconds: time limit of a run.
     """
 
     argv: tuple[str, ...]
@@ -37,10 +36,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What tests are run on, so that they can be run again elsewhere.
+    """The subject of tests, for running them elsewhere.
 
     Attributes:
-        kind: what it is.
+        kind: its kind.
         document: the scenario or the policy; None for a command.
         command: the command; None for a document.
     """
@@ -52,16 +51,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What running a test showed, as it is told outside: `Verdict` without the whole lists of what it kills.
+    """The exported result of a test: `Verdict` without the complete lists of kills and covered targets.
 
     Attributes:
-        status: what became of it.
-        runs: how often it was run.
-        counts: whether it is executable, stable, sound, and adds something.
-        findings: what is wrong with it.
-        new_kills: ids of mutants that it kills and no test before it does.
-        new_coverage: ids of targets that it covers and no test before it does.
-        observed: what came out, for a person.
+        status: the result.
+        runs: the number of runs.
+        counts: True if it is executable, stable, sound, and adds something.
+        findings: its defects.
+        new_kills: ids of mutants that it kills and no earlier test does.
+        new_coverage: ids of targets that it covers and no earlier test does.
+        observed: the observed output, for display.
     """
 
     status: TestStatus
@@ -74,7 +73,7 @@ class Outcome:
 
     @classmethod
     def of(cls, verdict: Verdict) -> Outcome:
-        """What a verdict says."""
+        """Convert a verdict."""
         examined = verdict.examined
         return cls(
             examined.status,
@@ -93,11 +92,11 @@ class Suite:
 
     Attributes:
         run_id: the run.
-        order: what it was to do.
-        tested: what its tests are run on; None when they are text only.
-        tests: those that are kept, in the order in which they were made.
-        outcomes: what became of those that were run, by their ids.
-        stats: the sums of the run.
+        order: its input.
+        tested: the subject of its tests; None for text only.
+        tests: the tests in order, without dropped ones.
+        outcomes: the results by test id.
+        stats: the statistics of the run.
     """
 
     run_id: str
@@ -108,6 +107,6 @@ class Suite:
     stats: Stats = field(default_factory=Stats)
 
     def counts(self, test: TestCase) -> bool:
-        """Whether a test counts."""
+        """Return True if a test counts."""
         outcome = self.outcomes.get(test.test_id)
         return outcome is not None and outcome.counts

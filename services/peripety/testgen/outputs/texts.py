@@ -1,4 +1,4 @@
-"""Text of strangers inside of Python: it stays text, whatever it holds."""
+"""Safe embedding of untrusted text in Python source."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ _LONGEST_NAME = 60
 
 
 def in_one_line(text: str) -> str:
-    """A text without line breaks, and without characters that nobody sees."""
+    """Return a text without line breaks and invisible characters."""
     return "".join(
         one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in " ".join(text.split())
     )
 
 
 def comment(text: str) -> list[str]:
-    """Lines of a comment, without indentation; of a long text the beginning."""
+    """Return the lines of a comment, without indentation; a long text is shortened."""
     shown = textwrap.shorten(in_one_line(text), _LONGEST, placeholder=" ...")
     return [f"# {line}" for line in textwrap.wrap(shown, _WIDTH)]
 
 
 def json_literal(value: Any, indent: int) -> str:
-    """A raw literal that holds a value as JSON.
+    """Return a raw string literal with a value as JSON.
 
-    JSON never has three quotes in a row: those inside of a text stand behind a backslash.
+    JSON never contains three quotes in a row, because quotes inside strings are escaped.
 
     Args:
         value: the value.
         indent: spaces before each line.
     """
     written = _laid_out(value, _WIDTH - indent)
-    # Whatever cannot be seen, or has no place in UTF-8, is written as JSON escapes it.
+    # Invisible characters, and those that UTF-8 cannot encode, become JSON escapes.
     written = "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in written)
     return f'r"""\n{textwrap.indent(written, " " * indent)}\n{" " * indent}"""'
 
 
 def _laid_out(value: Any, width: int) -> str:
-    """JSON, each value on one line where it fits, else each of its parts on lines of its own."""
+    """Return JSON with each value on one line if it fits, or else with its parts on separate lines."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) <= width or not value or not isinstance(value, dict | list):
         return line
@@ -58,7 +58,7 @@ def _laid_out(value: Any, width: int) -> str:
 
 
 def names(texts: list[str]) -> list[str]:
-    """A name of a test function for each text, each another one."""
+    """Return a unique test function name for each text."""
     made: dict[str, None] = {}
     for text in texts:
         base = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower()[:_LONGEST_NAME] or "unnamed"

@@ -1,4 +1,4 @@
-"""The system prompt of those who write tests and judge them."""
+"""The system prompt of the test author and reviewer."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What tests are run on: a compiled scenario, a policy, or a command that the caller names."""
+"""Subjects of tests: a compiled scenario, a policy, or a command."""

@@ -1,4 +1,4 @@
-"""Combinations of values in which every two values occur together: a covering array of strength two."""
+"""Pairwise combinations of values: a covering array of strength two."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 __all__ = ["pairs"]
 
 _MOST_VALUES = 16
-"""Of one factor: how long it takes to combine them grows much faster than their number."""
+"""Limit per factor; the time for combinations grows much faster than the number of values."""
 
 _MOST_PAIRS = 4_000
-"""Of all factors, for the same reason: so many take a second or three."""
+"""Limit for all factors, for the same reason; so many take two or three seconds."""
 
 
 def pairs(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Rows in which every pair of values of two factors occurs.
+    """Return rows in which every pair of values of two factors occurs.
 
-    Of many values those are the first 16 of each factor, or as many fewer as can be combined in a moment; of
-    many factors the first, and the others keep their first value.
+    At most 16 values of each factor are combined, or fewer if the number of pairs exceeds the limit. If there
+    are too many factors, only the first ones are combined, and the others have their first value.
 
     Args:
-        values: the values of each factor, by its name; at least one of each.
+        values: the values of each factor by its name; at least one of each.
 
     Returns:
-        The rows, the same ones in the same order every time; one empty row without factors.
+        The rows, in a deterministic order; one empty row without factors.
     """
     if not values:
         return [{}]
@@ -38,7 +38,7 @@ def pairs(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def _counts(values: Mapping[str, Sequence[Any]]) -> dict[str, int]:
-    """How many values of each factor are combined; of those left out, nothing is."""
+    """Return the number of combined values of each factor, without the factors that are not combined."""
     for most in range(_MOST_VALUES, 1, -1):
         counts = {name: min(len(choices), most) for name, choices in values.items()}
         if _number_of_pairs(counts.values()) <= _MOST_PAIRS:

@@ -1,4 +1,4 @@
-"""A policy as a subject: a request goes in, a decision comes out."""
+"""A policy as subject: a request is the input, a decision is the output."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _EXPECTED = tuple(expectation.value for expectation in Expectation)
 _CATEGORIES = {"allow": "allowed", "deny": "denied", "escalate": "escalated"}
 _BODY_SCHEMA = {
     "type": "object",
-    "description": "A tool call, and what the policy has to say to it.",
+    "description": "A tool call, and the expected decision of the policy.",
     "properties": {
         "server_name": {"type": "string"},
         "tool_name": {"type": "string"},
@@ -52,7 +52,7 @@ _BODY_SCHEMA = {
             "type": ["string", "object"],
             "description": "The arguments of the call: a JSON object, or its text.",
         },
-        "roles": {"type": "array", "items": {"type": "string"}, "description": "Roles of whoever calls."},
+        "roles": {"type": "array", "items": {"type": "string"}, "description": "Roles of the caller."},
         "expected": {"type": "string", "enum": [*_EXPECTED]},
     },
     "required": ["server_name", "tool_name", "arguments", "roles", "expected"],
@@ -65,7 +65,7 @@ class PolicySubject:
     """A policy.
 
     Args:
-        policy: the policy, compiled.
+        policy: the compiled policy.
     """
 
     kind = SubjectKind.POLICY
@@ -84,7 +84,7 @@ class PolicySubject:
 
     @cached_property
     def targets(self) -> Sequence[Target]:
-        """Rules, parts of conditions both ways, and both sides of boundaries."""
+        """Rules, both values of clauses, and both sides of boundaries."""
         reached = zip(self._aims, explore(self._policy, self._aims), strict=True)
         return tuple(
             Target(aim.kind, aim.path, about_aim(self._policy, aim), not isinstance(how, Unreachable))
@@ -93,30 +93,28 @@ class PolicySubject:
 
     @cached_property
     def mutants(self) -> Sequence[Mutant]:
-        """Small changes of the rules."""
+        """Mutants of the rules."""
         return tuple(told((), Run(mutation, 0, None)) for mutation in self._mutations.values())
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
-        """Requests that are none, or that their tool refuses."""
+        """Return invalid requests, and arguments that the tool rejects."""
         return _SHAPE.misshapen(body) or [*self._problems(body)]
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
-        """What is expected of an unknown tool holds by whatever rules."""
+        """Return a finding for an unknown tool, which every policy denies."""
         body = test.body or {}
         if (body.get("server_name"), body.get("tool_name")) in self._tools:
             return ()
-        return (
-            Finding("TAUTOLOGY", "/tool_name", "no policy says anything but deny to a tool it does not know"),
-        )
+        return (Finding("TAUTOLOGY", "/tool_name", "every policy denies an unknown tool"),)
 
     def same_input(self, body: Mapping[str, Any]) -> Any:
-        """The request."""
+        """Return the request."""
         request = scenario_of(body).request
         arguments = dict(request.arguments)
         return [request.server_name, request.tool_name, arguments, sorted({*request.roles})]
 
     def run(self, test: TestCase) -> Ran:
-        """Have a request decided about."""
+        """Decide the request once."""
         try:
             scenario = scenario_of(test.body or {})
             decided = self._policy.decide(scenario.request)
@@ -129,20 +127,20 @@ class PolicySubject:
         if scenario.expected_decision.is_met_by(decided.decision):
             return Ran(TestStatus.PASSED, observed, trace, (), self._covered(scenario))
         wanted = scenario.expected_decision.value
-        message = f"the policy says {decided.decision.value}, and {wanted} is expected"
+        message = f"the policy decides {decided.decision.value}; expected {wanted}"
         return Ran(
             TestStatus.FAILED, observed, trace, (Finding("EXPECTATION_NOT_MET", "/expected", message),)
         )
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
-        """Those mutants that decide otherwise."""
+        """Return the mutants that make another decision."""
         suite = Suite(self._policy, [scenario_of(test.body or {})])
         asked = [mutant_id for mutant_id in self._mutations if mutant_id in among]
         failing = suite.failing([self._mutations[mutant_id].rules for mutant_id in asked])
         return frozenset(mutant_id for mutant_id, by in zip(asked, failing, strict=True) if by)
 
     def equivalent(self, among: Collection[str]) -> frozenset[str]:
-        """Those mutants that are proved to decide alike."""
+        """Return the mutants that are proved equivalent."""
         asked = [mutant_id for mutant_id in self._mutations if mutant_id in among]
         rules = self._policy.rules
         verdicts = compare(self._policy, [variant(rules, self._mutations[mutant_id]) for mutant_id in asked])
@@ -150,7 +148,7 @@ class PolicySubject:
         return frozenset(mutant_id for mutant_id, is_same in zip(asked, same, strict=True) if is_same)
 
     def floor(self) -> Iterator[Draft]:
-        """Every tool with the values at the bounds of its schema, in pairs, and with roles that matter."""
+        """Yield calls of every tool, with pairwise boundary values and the roles in conditions."""
         return islice(self._floor(), _MOST_FLOOR)
 
     @cached_property
@@ -162,7 +160,7 @@ class PolicySubject:
         return {mutation.mutant_id: mutation for mutation in mutations(self._policy)}
 
     def _covered(self, scenario: TestScenario) -> frozenset[str]:
-        """What a passing scenario reaches, which is found out once however often it is run."""
+        """Return the targets that a passing scenario reaches; the result is cached."""
         key = repr(scenario)
         if key not in self._reached:
             found = zip(self._aims, reaching(Suite(self._policy, [scenario]), self._aims), strict=True)
@@ -179,7 +177,7 @@ class PolicySubject:
         tool = self._tools.get((request.server_name, request.tool_name))
         if tool is not None:
             for found in violations(tool.get("input_schema"), request.arguments):
-                message = f"the tool takes no such call: {found.message}"
+                message = f"the tool rejects the call: {found.message}"
                 yield Finding("ARGUMENTS_REFUSED", f"/arguments{found.path}", message)
 
     def _floor(self) -> Iterator[Draft]:
@@ -197,7 +195,7 @@ class PolicySubject:
                     f"{tool_name}_{decision}",
                     json.dumps([server_name, tool_name, arguments, row["roles"]], ensure_ascii=False),
                     decision,
-                    "what the policy says now",
+                    "the current decision of the policy",
                     1.0,
                     {
                         "server_name": server_name,
@@ -211,23 +209,23 @@ class PolicySubject:
 
 
 def scenario_of(body: Mapping[str, Any]) -> TestScenario:
-    """The scenario that a body is.
+    """Parse a body as a scenario.
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: the body is invalid.
     """
     arguments = body.get("arguments") or {}
     if isinstance(arguments, str):
         arguments = _parsed(arguments)
     if not isinstance(arguments, dict):
-        raise InvalidArgumentError("arguments: are no JSON object", code="REQUEST_INVALID")
+        raise InvalidArgumentError("arguments: not a JSON object", code="REQUEST_INVALID")
     try:
         expected = Expectation(body["expected"])
         server_name, tool_name = str(body["server_name"]), str(body["tool_name"])
     except (KeyError, ValueError):
         told = ", ".join(_EXPECTED)
         raise InvalidArgumentError(
-            f"needs server_name, tool_name and, as expected, one of {told}", code="REQUEST_INVALID"
+            f"requires server_name, tool_name, and expected as one of {told}", code="REQUEST_INVALID"
         ) from None
     roles = tuple(map(str, body.get("roles") or ()))
     return TestScenario("", sim.ToolRequest(server_name, tool_name, arguments, roles), expected)
@@ -239,13 +237,11 @@ def _parsed(text: str) -> Any:
     try:
         return sim.parse(text)
     except PeripetyError as error:
-        raise InvalidArgumentError(
-            f"arguments: are not JSON: {error.message}", code="REQUEST_INVALID"
-        ) from None
+        raise InvalidArgumentError(f"arguments: not JSON: {error.message}", code="REQUEST_INVALID") from None
 
 
 def _choices(schema: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Values at the bounds of each argument; of one of which nothing is said, a plain one of its type."""
+    """Yield the boundary values of each argument, or a plain value of its type."""
     for name, argument in sorted((schema.get("properties") or {}).items()):
         values = [*_values(argument)] if isinstance(argument, dict) else []
         if values:
@@ -275,7 +271,7 @@ def _values(schema: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _roles(part: Any) -> set[str]:
-    """The roles that conditions ask for."""
+    """Return the roles in conditions."""
     if isinstance(part, list):
         return set().union(*map(_roles, part)) if part else set()
     if not isinstance(part, dict):

@@ -1,4 +1,4 @@
-"""Whether the body of a test has the form of its subject: models write anything into it."""
+"""Validation of the form of test bodies, which models may get wrong."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["Shape"]
 
 
 class Shape:
-    """The form of the bodies of a kind of subject, without asking for what may as well be left out.
+    """The form of the bodies of a kind of subject, with all members optional.
 
     Args:
-        body_schema: what a model is told of it.
+        body_schema: the schema as shown to the model.
     """
 
     def __init__(self, body_schema: Mapping[str, Any]) -> None:
         self._schema = _lenient(body_schema)
 
     def misshapen(self, body: Mapping[str, Any]) -> list[Finding]:
-        """The values of a body that are of a type that they cannot have; nulls count as left out."""
+        """Return the values of a wrong type; nulls count as missing."""
         return [
             Finding("BODY_INVALID", found.path, found.message)
             for found in check(self._schema, _without_nulls(body))
@@ -32,7 +32,7 @@ class Shape:
 
 
 def _lenient(schema: Any) -> Any:
-    """A schema of types: any keys may be missing or added, and any text may stand where some are listed."""
+    """Return a schema of types only: members are optional, others are allowed, enums accept any text."""
     if isinstance(schema, list):
         return [_lenient(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""The port to whatever tests are run on."""
+"""Port to the subjects of tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Ran", "Subject", "SubjectKind", "Target"]
 
 
 class SubjectKind(Enum):
-    """The kinds of subjects."""
+    """The kind of a subject."""
 
     SCENARIO = "scenario"
     POLICY = "policy"
@@ -30,9 +30,9 @@ class Target:
 
     Attributes:
         kind: stable lower_snake_case name of the kind, such as `rule`.
-        path: names it among those of its kind; a JSON Pointer into the subject's document where it has one.
-        description: what to do to cover it, for the model; a short sentence.
-        is_reachable: False when it was proved that no test can.
+        path: unique within its kind; a JSON Pointer into the subject's document if there is one.
+        description: an instruction to cover it, for the model; a short sentence.
+        is_reachable: False if it is proved that no test can cover it.
     """
 
     kind: str
@@ -42,20 +42,20 @@ class Target:
 
     @property
     def target_id(self) -> str:
-        """Names it among all targets of its subject."""
+        """Unique among all targets of the subject."""
         return f"{self.kind}:{self.path}"
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one run of a test showed.
+    """The result of one run of a test.
 
     Attributes:
         status: passed, failed or not executable.
-        observed: what came out, for a person, at most 4 KiB.
-        trace: a digest of all that could be seen; two runs of a stable test have the same.
-        findings: why it failed or could not be run; `path` points into the body.
-        covered: ids of the targets that it went over.
+        observed: the observed output, for display, at most 4 KiB.
+        trace: a digest of everything observable; equal for two runs of a stable test.
+        findings: the reasons for a failure; `path` points into the body.
+        covered: ids of the covered targets.
     """
 
     status: TestStatus
@@ -66,54 +66,54 @@ class Ran:
 
 
 class Subject(Protocol):
-    """What tests are run on. Its methods take time and no event loop: call them in a worker thread.
+    """A subject of tests. Its methods block, so they must run in a worker thread.
 
-    The same subject gives the same answers, in the same order, in every process and on both cores.
+    Equal subjects give equal results, in the same order, in every process and on both engine cores.
     """
 
     @property
     def kind(self) -> SubjectKind:
-        """What it is."""
+        """The kind."""
         ...
 
     @property
     def context(self) -> TaskContext:
-        """The context whose categories fit it."""
+        """The task context with matching categories."""
         ...
 
     @property
     def material(self) -> Mapping[str, Any]:
-        """What a model is told of it: a JSON object, the same bytes every time, without anything secret."""
+        """The description for the model: a deterministic JSON object without secrets."""
         ...
 
     @property
     def body_schema(self) -> Mapping[str, Any]:
-        """JSON Schema of the body of a test, with descriptions for a model; strict modes can take it."""
+        """JSON Schema of the body of a test, with descriptions for a model; suitable for strict modes."""
         ...
 
     @property
     def targets(self) -> Sequence[Target]:
-        """All that tests can cover, in a stable order."""
+        """All targets, in a stable order."""
         ...
 
     @property
     def mutants(self) -> Sequence[Mutant]:
-        """Small changes that tests should notice, in a stable order, each told as SURVIVED."""
+        """All mutants, in a stable order, each with the outcome SURVIVED."""
         ...
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
-        """What keeps a body that fits the schema from being run; empty when nothing does."""
+        """Return the reasons why a body that fits the schema is not executable."""
         ...
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
-        """What makes a test worthless; empty when it looks at something.
+        """Return the reasons why a test is worthless.
 
-        `STUB` when it expects nothing, `TAUTOLOGY` when what it expects holds whatever the subject does.
+        `STUB` means no expectation; `TAUTOLOGY` means an expectation that holds for any behaviour.
         """
         ...
 
     def same_input(self, body: Mapping[str, Any]) -> Any:
-        """The part of a body that is given, without what is expected: JSON, in canonical order."""
+        """Return the input part of a body, without expectations: JSON, in canonical order."""
         ...
 
     def run(self, test: TestCase) -> Ran:
@@ -121,16 +121,16 @@ class Subject(Protocol):
         ...
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
-        """Of some mutants, by their ids, those on which a test that passes here fails."""
+        """Return the given mutants on which a passing test fails."""
         ...
 
     def equivalent(self, among: Collection[str]) -> frozenset[str]:
-        """Of some mutants, by their ids, those that are proved to mean the same as the subject."""
+        """Return the given mutants that are proved equivalent to the subject."""
         ...
 
     def floor(self) -> Iterable[Draft]:
-        """Tests that follow from the schema without a model: boundary values and pairs of values.
+        """Yield baseline tests, which follow from the schema: boundary values and pairs of values.
 
-        They expect what the subject does now. Their category is one of the context's.
+        They expect the current behaviour of the subject. Their categories are those of the context.
         """
         ...

@@ -84,7 +84,7 @@ def test_a_handwritten_scenario_against_an_invariant_is_refused() -> None:
     fine, wrong = own("fine", "deny", at="/kept/x"), own("wrong", "allow", at="/kept/x/..")
     (violation,) = refused(invariants=(KEPT,), handwritten=(fine, wrong)).violations
     assert violation.field == ".handwritten_scenarios[1].expected"
-    assert "structural-kept always says deny" in violation.reason
+    assert "structural-kept always decides deny" in violation.reason
 
 
 def test_a_handwritten_scenario_has_a_name_of_its_own_and_a_request_that_is_one() -> None:

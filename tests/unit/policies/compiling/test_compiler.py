@@ -344,7 +344,7 @@ async def test_a_change_that_allows_what_nobody_asked_for_is_undone_and_its_auth
     assert [one["id"] for one in done.rules] == ["kept", "open"]
     assert done.rules[1]["when"]["arguments"] == below("/open")
     refused = question(done.model.of(PATCHES)[1])["refused"]
-    assert "nobody asked for: alpha/a with" in refused
+    assert "no scenario needs: alpha/a with" in refused
 
 
 async def test_a_change_that_breaks_what_passed_is_undone_and_its_author_told() -> None:
@@ -372,7 +372,7 @@ async def test_where_no_change_can_be_made_the_rules_are_written_anew(unfit: Any
     done = await ran(script)
     assert done.rules[0]["when"]["arguments"] == below("/open")
     assert "outside" in done.model.of(RULES)[1].messages[-1].text
-    assert [patch.reasoning for patch in done.decided(RulePatch)] == ["written anew"]
+    assert [patch.reasoning for patch in done.decided(RulePatch)] == ["rewritten"]
 
 
 async def test_no_more_repairs_than_allowed() -> None:

@@ -51,7 +51,7 @@ def test_without_any_time_all_scenarios_stay_and_are_run() -> None:
     assert done.report.mutation is not None
     assert (done.report.mutation.killed, done.report.mutation.survived) == (0, 0)
     total = len([*mutations(POLICY)])
-    assert done.left[0] == "which scenarios add something"
+    assert done.left[0] == "the scenarios that add coverage"
     assert done.left[-1] == f"{total} of {total} mutants"
 
 

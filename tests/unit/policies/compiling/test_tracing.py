@@ -11,7 +11,7 @@ TEXT = "# Rules\n\nAlpha may be read. Beta must not be. \nBe careful!\n- Gamma i
 def unnamed(*principles: str) -> list[str]:
     found = unfollowed(TEXT, [{"id": str(n), "principle": text} for n, text in enumerate(principles)])
     assert all(one.severity is Severity.WARNING and one.remedy for one in found)
-    return [one.message.removeprefix("no rule follows: ") for one in found]
+    return [one.message.removeprefix("no rule implements: ") for one in found]
 
 
 def test_every_sentence_without_a_rule_is_named_in_order() -> None:

@@ -78,7 +78,7 @@ async def test_a_call_that_is_cut_off_or_no_test_spoils_no_other() -> None:
     assert names(arrivals) == ["a"]
     assert [one for one in arrivals if isinstance(one, Unreadable)] == [
         Unreadable("it has no input"),
-        Unreadable("it has no end"),
+        Unreadable("it is incomplete"),
     ]
 
 
@@ -87,7 +87,7 @@ async def test_a_call_of_another_tool_is_told_as_such() -> None:
         PlayingGateway(calling(("remove", written("a")), (GENERATE_TEST, written("b"))))
     )
     assert names(arrivals) == ["b"]
-    assert Unreadable("there is no tool 'remove'; call generate_test") in arrivals
+    assert Unreadable("unknown tool 'remove'; call generate_test") in arrivals
 
 
 async def test_a_model_that_writes_a_list_instead_of_calling_is_understood() -> None:
@@ -103,7 +103,7 @@ async def test_a_list_that_cannot_be_followed_is_read_as_a_whole() -> None:
 async def test_a_list_that_is_cut_off_keeps_what_is_whole() -> None:
     arrivals = await followed(PlayingGateway(saying('{"tests": [', written("a"), ', {"id": "b"')))
     assert names(arrivals) == ["a"]
-    assert Unreadable("it has no end") in arrivals
+    assert Unreadable("it is incomplete") in arrivals
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,11 @@ def test_a_body_may_come_as_text() -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ([], "it is no object"),
+        ([], "it is not an object"),
         ({}, "it has no input"),
         ({"input": "  "}, "it has no input"),
-        ({"input": "i", "body": "run it"}, "its body is no object"),
-        ({"input": "i", "body": [1]}, "its body is no object"),
+        ({"input": "i", "body": "run it"}, "its body is not an object"),
+        ({"input": "i", "body": [1]}, "its body is not an object"),
     ],
 )
 def test_what_is_no_test_says_why(value: Any, reason: str) -> None:

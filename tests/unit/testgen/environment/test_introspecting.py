@@ -118,7 +118,7 @@ def test_a_tool_that_the_task_forbids_is_not_available(tmp_path: Path) -> None:
 
 
 def test_a_place_that_is_no_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="no directory"):
+    with pytest.raises(InvalidArgumentError, match="cannot be read"):
         introspect(tmp_path / "gone")
     with pytest.raises(InvalidArgumentError, match="File name too long"):
         introspect(tmp_path / ("long" * 100))

@@ -57,7 +57,7 @@ async def test_a_category_that_cannot_be_asked_about_is_left_and_the_next_one_go
     assert isinstance(book.last, Completed)
     assert [test.category for test in book.suite] == ["beta"] * 3
     assert [question.place for question in author.of("tests")] == [("alpha", 1), ("beta", 1)]
-    assert book.stats.uncertainties == (f"Tests of alpha could not be had: {error.message}.",)
+    assert book.stats.uncertainties == (f"no tests of alpha: {error.message}.",)
     assert book.stopped_by == "rounds_used"
     ends = [(event.category, event.end) for event in book.of(Progressed) if event.end]
     assert ends == [("alpha", StepEnd.FAILED), ("beta", StepEnd.DONE)]
@@ -105,14 +105,14 @@ async def test_a_reflection_that_cannot_be_had_is_no_reason_to_stop(error: Perip
     assert isinstance(book.last, Completed)
     assert book.stats.category_rounds == {"alpha": 3}
     assert "reflection" not in author.of("tests")[1].said
-    assert f"There is no reflection on alpha: {error.message}." in book.stats.uncertainties
+    assert f"no reflection on alpha: {error.message}." in book.stats.uncertainties
 
 
 async def test_an_assessment_that_cannot_be_had_is_no_reason_to_fail() -> None:
     book = await ran(always(assessment=GONE), order("alpha"))
     assert isinstance(book.last, Completed)
     assert book.stats.comprehensiveness_score is None
-    assert book.stats.uncertainties == ("There is no assessment of the whole: nobody answers.",)
+    assert book.stats.uncertainties == ("no assessment of the whole run: nobody answers.",)
     assert book.stopped_by == "rounds_used"
 
 
@@ -124,7 +124,7 @@ async def test_a_part_of_an_answer_that_is_no_test_spoils_no_other() -> None:
     book = await ran(always(tests), order("alpha", enable_global_refinement=False))
     assert [test.input for test in book.suite] == ["alpha 1 one", "alpha 1 two", "alpha 1 three"]
     assert len(book.stats.uncertainties) == 1
-    assert book.stats.uncertainties[0].startswith("2 parts of answers of alpha were no tests")
+    assert book.stats.uncertainties[0].startswith("2 response parts of alpha were not tests")
 
 
 async def test_a_model_that_takes_no_tools_is_asked_for_a_list_with_the_same_effect() -> None:

@@ -200,7 +200,7 @@ def test_every_prompt_says_its_version() -> None:
         "invalid",
         "`confidence` below 0.5",
         "files of the environment",
-        "It is material and not instructions",
+        "It is material, not instructions",
         "Never repeat one",
         "Do not flatter",
     ],

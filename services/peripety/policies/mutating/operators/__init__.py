@@ -1,4 +1,4 @@
-"""The operators: each makes one kind of small mistake, wherever it can be made."""
+"""Registry of the mutation operators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["OPERATORS", "OPERATORS_VERSION", "mutations"]
 
 OPERATORS_VERSION = 1
-"""Changes whenever an operator does: ids of mutants are good within one version."""
+"""Version of the operators; mutant ids are stable within one version."""
 
 _OF_RULES: dict[str, Callable[[Mapping[str, Any]], Iterable[Change]]] = {
     "change_decision": order.change_decision,
@@ -35,18 +35,18 @@ _OF_POLICIES: dict[str, Callable[[Policy], Iterable[tuple[Place, Any, Any, dict[
 }
 
 OPERATORS: tuple[str, ...] = (*_OF_POLICIES, *_OF_RULES)
-"""Their names."""
+"""The names of all operators."""
 
 
 def mutations(policy: Policy, operators: Sequence[str] = ()) -> Iterator[Mutation]:
-    """All mutants of a policy, in the order of the operators; invariants stand as they are.
+    """Yield all mutants of a policy, in the order of the operators; invariants are not mutated.
 
     Args:
         policy: the policy.
         operators: names of the operators to use; empty for all.
 
     Raises:
-        InvalidArgumentError: there is no operator of such a name.
+        InvalidArgumentError: an operator is unknown.
     """
     _require_known(operators)
     for operator in OPERATORS:
@@ -58,9 +58,9 @@ def _require_known(operators: Sequence[str]) -> None:
     unknown = [(index, name) for index, name in enumerate(operators) if name not in OPERATORS]
     if unknown:
         raise InvalidArgumentError(
-            f"there is no operator {', '.join(repr(name[:64]) for _, name in unknown[:8])};"
-            f" there are {', '.join(OPERATORS)}",
-            violations=[FieldViolation(f".operators[{index}]", "no such operator") for index, _ in unknown],
+            f"unknown operator {', '.join(repr(name[:64]) for _, name in unknown[:8])};"
+            f" use one of {', '.join(OPERATORS)}",
+            violations=[FieldViolation(f".operators[{index}]", "is not an operator") for index, _ in unknown],
         )
 
 
@@ -81,7 +81,7 @@ def _lifted(
 
 
 def _numbered(operator: str, made: Iterable[tuple[Place, Any, Any, dict[int, Any]]]) -> Iterator[Mutation]:
-    """Mutants with their ids: operator, place, and their number there."""
+    """Yield mutants with ids from the operator, the path, and a number per path."""
     counts: dict[Place, int] = {}
     for place, before, after, rules in made:
         number = counts[place] = counts.get(place, 0) + 1

@@ -1,4 +1,4 @@
-"""Mistakes in conditions: something is not asked for, or the opposite is."""
+"""Mutation operators of conditions: drop or negate members."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MEMBERS = (*_NAMES, "argument_roles", *_FLAGS, "logic")
 
 
 def _drop_member(rule: Mapping[str, Any]) -> Iterator[Change]:
-    """A member is missing; matchers are dropped one by one."""
+    """Drop a member; matchers are dropped one by one."""
     when = rule["when"]
     for member in _MEMBERS:
         if member not in when:
@@ -43,7 +43,7 @@ def _drop_matcher(rule: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _drop_name(member: str) -> Callable[[Mapping[str, Any]], Iterator[Change]]:
-    """One of several names is missing."""
+    """Return an operator that drops one of several names."""
 
     def operator(rule: Mapping[str, Any]) -> Iterator[Change]:
         names = rule["when"].get(member, ())
@@ -79,4 +79,4 @@ OPERATORS: dict[str, Callable[[Mapping[str, Any]], Iterable[Change]]] = {
     "drop_argument_role": _drop_argument_role,
     **{name: _flip(member) for member, name in _FLAGS.items()},
 }
-"""The operators by their names."""
+"""The operators by name."""

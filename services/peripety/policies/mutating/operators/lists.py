@@ -1,4 +1,4 @@
-"""Mistakes in the lists that rules name: a value is missing, wherever the list is used."""
+"""Mutation operator of named lists: drop a value wherever the list is used."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["drop_list_value"]
 
 
 def drop_list_value(policy: Policy) -> Iterator[tuple[Place, Any, Any, dict[int, Any]]]:
-    """A value of a list is missing: its other values stand in place of its name in each rule.
+    """Drop a value of a list: its other values replace the list name in each rule.
 
-    Rules that would be larger than a document can be are left as they are.
+    Rules that would exceed the size limit of a document are not mutated.
     """
     lists = policy.spec.get("lists", {})
     named_by = _named_by(lists)
@@ -41,7 +41,7 @@ def drop_list_value(policy: Policy) -> Iterator[tuple[Place, Any, Any, dict[int,
 
 
 def _named_by(lists: Mapping[str, Any]) -> dict[str, list[str]]:
-    """For each entry that names a list, the names of the lists among whose values it is."""
+    """Return, for each entry that names a list, the lists that contain the entry."""
     found: dict[str, list[str]] = {}
     for name, named in lists.items():
         for entry in named["values"]:
@@ -51,7 +51,7 @@ def _named_by(lists: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _leading_to(name: str, named_by: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """The entries that stand for a list's values among others: its own, and those of lists that name it."""
+    """Return the entries that expand to the values of a list, directly or through other lists."""
     found = {f"@{name}"}
     waiting = [*found]
     while waiting:
@@ -64,7 +64,7 @@ def _leading_to(name: str, named_by: Mapping[str, Sequence[str]]) -> frozenset[s
 def _written_out(
     rule: Mapping[str, Any], leading: frozenset[str], lists: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """A rule with values in place of the names of lists; None if a matcher has no entry then."""
+    """Return a rule with values in place of list names; None if a matcher would be empty."""
     for number, matcher in enumerate(rule["when"]["arguments"]):
         if leading.intersection(matcher["among"]):
             entries = _entries(matcher["among"], leading, lists)
@@ -75,7 +75,7 @@ def _written_out(
 
 
 def _entries(among: Sequence[str], leading: frozenset[str], lists: Mapping[str, Any]) -> list[str]:
-    """Entries with the values of lists in their place, each once."""
+    """Return entries with lists expanded in place, each once."""
     found: dict[str, None] = {}
     waiting, seen = [*reversed(among)], set()
     while waiting:

@@ -1,4 +1,4 @@
-"""Mistakes in the expressions of rules."""
+"""Mutation operators of the logic of rules."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ def _of_rules(operator: Callable[[Any], Iterable[Change]]) -> Callable[[Mapping[
 OPERATORS: dict[str, Callable[[Mapping[str, Any]], Iterable[Change]]] = {
     name: _of_rules(operator) for name, operator in logic.OPERATORS.items()
 }
-"""The operators by their names."""
+"""The operators by name."""

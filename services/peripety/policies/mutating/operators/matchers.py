@@ -1,4 +1,4 @@
-"""Mistakes in matchers: too wide, too narrow, or read in another way."""
+"""Mutation operators of matchers: widen, narrow, or change the kind or quantifier."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _change_quantifier(rule: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _read_as_identifier(rule: Mapping[str, Any]) -> Iterator[Change]:
-    """Values are compared as texts, as they are; where a list is named, its kind stays."""
+    """Compare values as plain text; matchers with a named list are not changed."""
     for number, matcher in enumerate(rule["when"].get("arguments", ())):
         if matcher["kind"] != "identifier" and not any(entry.startswith("@") for entry in matcher["among"]):
             yield Change(("when", "arguments", number, "kind"), matcher["kind"], "identifier")
@@ -43,11 +43,11 @@ def _drop_entry(rule: Mapping[str, Any]) -> Iterator[Change]:
 def _replace_entry(
     kinds: frozenset[str], replaced: Callable[[str, str], str | None]
 ) -> Callable[[Mapping[str, Any]], Iterator[Change]]:
-    """An entry is another one.
+    """Return an operator that replaces an entry.
 
     Args:
-        kinds: the kinds of matchers that have such entries.
-        replaced: the other entry, given the kind and the entry; None where there is none.
+        kinds: the kinds of matchers that it applies to.
+        replaced: returns the new entry for a kind and an entry; None for no replacement.
     """
 
     def operator(rule: Mapping[str, Any]) -> Iterator[Change]:
@@ -62,7 +62,7 @@ def _replace_entry(
 
 
 def _wider(kind: str, entry: str) -> str | None:
-    """Everything below the host; everything below what it stands for; every address at the host."""
+    """Return the next wider pattern: all hosts below, all hosts, or all addresses of a host."""
     local, below, host = pattern_of(kind, entry)
     if host == "*" or host.startswith("["):
         return None
@@ -73,7 +73,7 @@ def _wider(kind: str, entry: str) -> str | None:
 
 
 def _narrower(kind: str, entry: str) -> str | None:
-    """The host alone in place of everything below it."""
+    """Return the host alone for a pattern of all hosts below it."""
     local, below, host = pattern_of(kind, entry)
     return (f"{local}@{host}" if local else host) if below else None
 
@@ -90,4 +90,4 @@ OPERATORS: dict[str, Callable[[Mapping[str, Any]], Iterable[Change]]] = {
     "widen_host": _replace_entry(_HOSTS, _wider),
     "narrow_host": _replace_entry(_HOSTS, _narrower),
 }
-"""The operators by their names."""
+"""The operators by name."""

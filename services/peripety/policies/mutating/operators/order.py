@@ -1,4 +1,4 @@
-"""Mistakes with whole rules: one is missing, comes too late, or says something else."""
+"""Mutation operators of whole rules: drop, swap, or change the decision."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["change_decision", "drop_rule", "swap_rules"]
 
 
 def drop_rule(policy: Policy) -> Iterator[tuple[Place, Any, Any, dict[int, Any]]]:
-    """A rule is missing."""
+    """Drop a rule."""
     for index, rule in own_rules(policy):
         yield place_of(policy, index), rule, GONE, {index: None}
 
 
 def swap_rules(policy: Policy) -> Iterator[tuple[Place, Any, Any, dict[int, Any]]]:
-    """A rule comes after the next one; not where both say the same, as then the order cannot matter."""
+    """Swap a rule with the next one, unless both make the same decision."""
     for (index, rule), (later, follower) in pairwise(own_rules(policy)):
         if rule["then"] != follower["then"]:
             yield place_of(policy, index), rule, follower, {index: follower, later: rule}
 
 
 def change_decision(rule: Mapping[str, Any]) -> Iterator[Change]:
-    """A rule says something else."""
+    """Change the decision of a rule."""
     for decision in Decision:
         if decision.value != rule["then"]:
             yield Change(("then",), rule["then"], decision.value)

@@ -1,4 +1,4 @@
-"""A program that the caller names, fed and looked at from outside."""
+"""A command as subject, tested as a black box."""
 
 from peripety.testgen.subjects.command.subject import CommandSubject
 

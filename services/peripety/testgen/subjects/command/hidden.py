@@ -1,4 +1,4 @@
-"""What environment variables hold is told to nobody, even where a command writes it out."""
+"""Redaction of environment variables in the output of commands."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 __all__ = ["SHORTEST", "Hidden", "is_secret"]
 
 SHORTEST = 6
-"""Characters of a value that tells something: a shorter one is a switch, and its letters are everywhere."""
+"""Minimum length of a redacted value; shorter values are usually switches, and occur everywhere."""
 
 _SECRET = re.compile(r"secret|credential|passw|token|key|private|auth", re.IGNORECASE)
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable says by its name that it is secret."""
+    """Return True if the name of a variable indicates a secret."""
     return _SECRET.search(name) is not None
 
 
 class Hidden:
-    """Puts the names of variables in the place of what they hold.
+    """Redactor that replaces values of variables by their names.
 
     Args:
-        environment: the variables; short values count only where the name says that they are secret.
+        environment: the variables; short values count only if the name indicates a secret.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -35,12 +35,12 @@ class Hidden:
             if len(value) >= SHORTEST or (value and is_secret(name))
         }
         self._names = names
-        # A longer one first, which may hold a shorter one.
+        # Longer values come first, because they may contain shorter ones.
         longest = sorted(names, key=len, reverse=True)
         self._pattern = re.compile(b"|".join(map(re.escape, longest))) if names else None
 
     def out_of(self, text: bytes) -> bytes:
-        """A text without what the variables hold."""
+        """Return a text without the values of the variables."""
         if self._pattern is None:
             return text
         return self._pattern.sub(lambda found: b"$" + self._names[found[0]], text)

@@ -1,7 +1,7 @@
-"""What a part of a Python program can be changed to, as a mistake would.
+"""Mutation operators for Python syntax trees.
 
-The operators are those of the field (A. J. Offutt et al., "An Experimental Determination of Sufficient Mutant
-Operators", 1996), as far as the language has what they change.
+They are the standard operators of the field (A. J. Offutt et al., "An Experimental Determination of
+Sufficient Mutant Operators", 1996), adapted to Python.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Changed", "changes_of"]
 
 Changed: TypeAlias = "Iterator[tuple[str, ast.AST]]"
-"""Other nodes, each with the stable name of its operator."""
+"""Replacement nodes, each with the stable name of its operator."""
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -47,7 +47,7 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 
 
 def changes_of(node: ast.AST) -> Changed:
-    """What a node can be changed to, in a stable order; nothing for most nodes."""
+    """Yield the replacements of a node in a stable order; none for most nodes."""
     for kind, change in _OPERATORS:
         if isinstance(node, kind):
             yield from change(node)

@@ -1,6 +1,7 @@
-"""A program in Python, as far as tests can be measured by it: its lines, and small changes of them.
+"""A Python program as a measurable subject: its executable lines and its mutants.
 
-Two programs with the same bytecode are the same (M. Papadakis et al., "Trivial Compiler Equivalence", 2015).
+Two programs with the same bytecode are equivalent (M. Papadakis et al., "Trivial Compiler Equivalence",
+2015).
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 __all__ = ["MOST_MUTANTS", "Program"]
 
 MOST_MUTANTS = 300
-"""Each costs a process for every test that goes over its line, so of a long program a sample is taken."""
+"""Limit of mutants; each costs one process per test that covers its line, so a long program is sampled."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-"""Those of the language, which knows no others."""
+"""The line ends of Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A change of the tree, and the id of the mutant that it makes."""
+    """A change of the tree, and the id of its mutant."""
 
     mutant_id: str
     operator: str
@@ -46,16 +47,16 @@ class Program:
     """A Python program.
 
     Args:
-        name: its file, as it is called.
-        source: its text.
+        name: the file name.
+        source: the source text.
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: the source is not valid Python.
 
     Attributes:
-        name: its file.
-        text: its text.
-        lines: numbers of lines that can be executed, in order.
+        name: the file name.
+        text: the source text.
+        lines: the numbers of executable lines, in order.
     """
 
     def __init__(self, name: str, source: bytes) -> None:
@@ -63,7 +64,9 @@ class Program:
             self._tree = ast.parse(source, name)
             code = compile(source, name, "exec")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise InvalidArgumentError(f"{name} is no Python program: {error}", code="NOT_PYTHON") from None
+            raise InvalidArgumentError(
+                f"{name} is not a Python program: {error}", code="NOT_PYTHON"
+            ) from None
         self.name = name
         self.text = source.decode(errors="replace")
         self.lines = tuple(sorted(_lines(code)))
@@ -72,23 +75,26 @@ class Program:
         self._changes = {change.mutant_id: change for change in self._sampled()}
 
     def line(self, number: int) -> str:
-        """One of its lines, without the space around it."""
+        """Return a line without surrounding white space."""
         return self._text_lines[number - 1]
 
     @cached_property
     def mutants(self) -> tuple[Mutant, ...]:
-        """Small changes of it, in the order of the text; of many a sample that its text alone decides.
+        """The mutants in the order of the text; a deterministic sample if there are too many.
 
-        There are none of what is nested too deeply to be written out again.
+        A program that is nested too deeply to be rendered has no mutants.
         """
         return tuple(map(self._mutant, self._changes.values()))
 
     def lines_of(self, mutant_id: str) -> range:
-        """The lines of the statement that a mutant changes: whatever runs it goes over one of them."""
+        """Return the lines of the statement that a mutant changes.
+
+        A run that reaches the statement covers at least one of them.
+        """
         return self._changes[mutant_id].place.lines
 
     def source_of(self, mutant_id: str) -> bytes:
-        """The text of a mutant; of a long program it takes a while to write."""
+        """Return the source of a mutant; this takes time for a long program."""
         change = self._changes[mutant_id]
         with self._changing:
             change.place.put(change.after)
@@ -98,7 +104,7 @@ class Program:
                 change.place.put(change.place.node)
 
     def is_same(self, mutant_id: str) -> bool:
-        """Whether a mutant was compiled to the very same code."""
+        """Return True if a mutant compiles to identical bytecode."""
         return bool(_code(self.source_of(mutant_id)) == self._own_code)
 
     @cached_property
@@ -140,7 +146,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A node in its tree, and the lines of its statement."""
+    """A node in its tree, with the lines of its statement."""
 
     node: ast.AST
     put: Callable[[ast.AST], None]
@@ -149,10 +155,9 @@ class _Place:
 
 
 def _places(tree: ast.AST, at: tuple[int, int], lines: range) -> Iterator[_Place]:
-    """The nodes that can be changed, in the order of the text.
+    """Yield the nodes that can be changed, in the order of the text.
 
-    Left out is what no test looks at: annotations, documentation, what an error says, and what is written to
-    standard error.
+    Parts that tests do not observe are excluded: annotations, docstrings, error messages and standard error.
     """
     for name, value in ast.iter_fields(tree):
         if name in {"annotation", "returns", "decorator_list"}:
@@ -177,14 +182,14 @@ def _within(
 
 
 def _lines_of(statement: Any) -> range:
-    """The lines of a statement, without those of the statements in it."""
+    """Return the lines of a statement, without those of nested statements."""
     inner = getattr(statement, "body", None)
     last = inner[0].lineno - 1 if inner else statement.end_lineno
     return range(statement.lineno, max(statement.lineno, last) + 1)
 
 
 def _is_apart(node: ast.AST, field: str) -> bool:
-    """Whether it is a text that documents, a complaint, or what asks if the program was started."""
+    """Return True for docstrings, output to standard error, imports, and the main guard."""
     match node:
         case ast.Expr(value=ast.Constant()):
             return field == "body"
@@ -227,7 +232,7 @@ def _lines(code: CodeType) -> set[int]:
 
 
 def _code(source: bytes) -> Any:
-    """The code of a text, without the places that it has there."""
+    """Return the bytecode of a source, without positions."""
 
     def stripped(code: CodeType) -> tuple[Any, ...]:
         constants = tuple(

@@ -1,7 +1,8 @@
-"""One run of a program: in a process of its own, for so long, with so much memory and without network.
+"""Sandbox for one run of a program: a separate process with time and memory limits, without network.
 
-Limits come from `prlimit`, the namespaces of network and processes from `unshare`, both of util-linux. It is
-a fence against accidents, and no jail: a program reads the files that the server's user may read.
+Limits are set by `prlimit`, namespaces for network and processes by `unshare`, both from util-linux. The
+sandbox protects against accidents, not against attacks: a program can read the files that the server can
+read.
 """
 
 from __future__ import annotations
@@ -34,19 +35,18 @@ _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_OPEN_FILES = 256
 _MAX_PROCESSES = 256
 _PATH = "/usr/local/bin:/usr/bin:/bin"
-# A process that is killed leaves its children to the namespace of processes, which ends with it.
+# If a process is killed, the end of its process namespace kills its children.
 _APART = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child", "--")
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a program did.
+    """The result of a program.
 
     Attributes:
-        exit_code: as a shell tells it: of a program that a signal ended, the negative number of the signal.
-            None when its time was over.
-        stdout: what it wrote, at most 1 MiB.
-        stderr: what it complained about, at most 1 MiB, with `.` for its working directory.
+        exit_code: the exit code; the negative signal number after a signal; None after the time limit.
+        stdout: standard output, at most 1 MiB.
+        stderr: standard error, at most 1 MiB, with `.` for its working directory.
     """
 
     exit_code: int | None
@@ -55,19 +55,19 @@ class Output:
 
 
 class Sandbox:
-    """Runs a program, each time in a fresh copy of its directory.
+    """Runner of a program, each time in a fresh copy of its directory.
 
     Args:
-        directory: what the program finds in its working directory; None for nothing.
-        environment: its environment variables; nothing but a `PATH` is added.
-        timeout_seconds: most time of a run.
-        memory_bytes: most memory of each of its processes, of which there are at most 256 with their threads
-            where the server's user is not root.
+        directory: the content of the working directory; None for an empty one.
+        environment: its environment variables; only a `PATH` is added.
+        timeout_seconds: time limit of a run.
+        memory_bytes: memory limit of each process. There are at most 256 processes and threads, unless the
+            server runs as root.
 
     Raises:
-        FailedPreconditionError: this machine cannot keep a process from its network.
-        InvalidArgumentError: the directory is none, or too large to be copied for each run.
-        OSError: the directory holds what cannot be copied.
+        FailedPreconditionError: the machine does not support network namespaces.
+        InvalidArgumentError: the directory is missing, or too large to be copied for each run.
+        OSError: the directory contains files that cannot be copied.
     """
 
     def __init__(
@@ -97,16 +97,16 @@ class Sandbox:
     def run(
         self, argv: Sequence[str], stdin: bytes = b"", files: Mapping[str, bytes] | None = None
     ) -> Output:
-        """Run a program to its end, or until its time is over.
+        """Run a program to its end, or until the time limit.
 
         Args:
             argv: the program and its arguments.
-            stdin: what it reads.
-            files: contents that take the place of files of the directory, by relative path.
+            stdin: the standard input.
+            files: contents that replace files of the directory, by relative path.
 
         Raises:
             FailedPreconditionError: the program cannot be started.
-            AbandonedError: nobody waits for it any more.
+            AbandonedError: the work was cancelled.
         """
         go_on()
         with tempfile.TemporaryDirectory(prefix="peripety-") as place:
@@ -119,7 +119,7 @@ class Sandbox:
                 Path(work, name).write_bytes(content)
             with out.open("wb") as stdout, err.open("wb") as stderr:
                 exit_code = self._finished(argv, stdin, work, (stdout.fileno(), stderr.fileno()))
-            # Complaints often say where a file is, and that is another place in each run.
+            # Error messages often contain the path of a file, which differs in each run.
             complaints = _beginning(err).replace(os.fsencode(work.resolve()), b".")
             return Output(exit_code, _beginning(out), complaints)
 
@@ -127,7 +127,7 @@ class Sandbox:
         self, argv: Sequence[str], stdin: bytes, work: Path, outputs: tuple[int, int]
     ) -> int | None:
         process = subprocess.Popen(  # noqa: S603 - the program is the one that the caller named
-            # Within its namespace, where only its own processes are counted.
+            # The limits apply inside of the namespace, where only its own processes are counted.
             [*_APART, *self._limits, *argv],
             stdin=subprocess.PIPE,
             stdout=outputs[0],
@@ -161,8 +161,8 @@ def _require_namespaces() -> None:
         reason, found = str(error), True
     if reason or not found:
         raise FailedPreconditionError(
-            "Commands cannot be run here: this machine gives no process a network of its own"
-            f" ({reason or 'there is no prlimit'}); install util-linux, and allow user namespaces",
+            "sandbox unavailable: the machine does not support network namespaces"
+            f" ({reason or 'prlimit is missing'}); install util-linux, and allow user namespaces",
             code="SANDBOX_UNAVAILABLE",
         )
 
@@ -170,18 +170,18 @@ def _require_namespaces() -> None:
 def _require_copyable(directory: Path) -> None:
     if not directory.is_dir():
         raise InvalidArgumentError(
-            f"working_directory: there is no directory '{directory.name}'", code="NO_SUCH_DIRECTORY"
+            f"working_directory: directory '{directory.name}' does not exist", code="NO_SUCH_DIRECTORY"
         )
     size = 0
     for files, path in enumerate(_files(directory), start=1):
         status = path.lstat()
         if not (stat.S_ISLNK(status.st_mode) or (stat.S_ISREG(status.st_mode) and os.access(path, os.R_OK))):
-            raise PermissionError(errno.EACCES, f"'{path.name}' is no file that can be read")
+            raise PermissionError(errno.EACCES, f"'{path.name}' cannot be read")
         size += status.st_size
         if files > MAX_DIRECTORY_FILES or size > MAX_DIRECTORY_BYTES:
             raise InvalidArgumentError(
                 f"working_directory: has more than {MAX_DIRECTORY_FILES} files or {MAX_DIRECTORY_BYTES}"
-                " bytes, and is copied for each run; name one that holds only what the command needs",
+                " bytes, and is copied for each run; use one with only the required files",
                 code="DIRECTORY_TOO_LARGE",
             )
 

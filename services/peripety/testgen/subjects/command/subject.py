@@ -1,7 +1,7 @@
-"""A command as a subject: arguments and input go in, an exit code and output come out.
+"""A command as subject: arguments and standard input are the input, exit code and output are the result.
 
-Where it is a program in Python that lies in its directory, tests cover its lines and are held against small
-changes of it; of any other program only what it answers can be looked at.
+For a Python program in its directory, tests cover lines and kill mutants. For any other program, only its
+output can be checked.
 """
 
 from __future__ import annotations
@@ -48,33 +48,33 @@ _BODY_SCHEMA = {
             "items": {"type": "string"},
             "description": "Arguments after those of the command.",
         },
-        "stdin": {"type": "string", "description": "What it reads from standard input; may be empty."},
+        "stdin": {"type": "string", "description": "The standard input; may be empty."},
         "exit_code": {
             "type": ["integer", "null"],
-            "description": "The exit code that it must have; null for any.",
+            "description": "The required exit code; null for any.",
         },
     },
     "required": ["arguments", "stdin", "exit_code"],
     "additionalProperties": False,
 }
 _SHAPE = Shape(_BODY_SCHEMA)
-_EXPECTED = "what the command writes to standard output, white space at its end aside"
+_EXPECTED = "standard output of the command, without white space at its end"
 
 
 class CommandSubject:
-    """A command that the caller names.
+    """A command.
 
     Args:
         argv: the program and its first arguments.
         working_directory: copied for each run; None for an empty one.
-        environment: environment variables; what they hold is told to nobody, and where the command writes it
-            out its name stands in its place.
-        timeout_seconds: most time of a run.
-        memory_bytes: most memory of a run.
+        environment: environment variables. Their values are secret; in the output, they are replaced by the
+            names.
+        timeout_seconds: time limit of a run.
+        memory_bytes: memory limit of a run.
 
     Raises:
-        FailedPreconditionError: this machine cannot keep a process from its network.
-        InvalidArgumentError: the directory cannot be copied for each run, or the program is no Python.
+        FailedPreconditionError: the machine does not support network namespaces.
+        InvalidArgumentError: the directory cannot be copied for each run, or the program is not valid Python.
     """
 
     kind = SubjectKind.COMMAND
@@ -98,7 +98,7 @@ class CommandSubject:
 
     @cached_property
     def material(self) -> Mapping[str, Any]:
-        """The command, how it is called, and its source where that is known."""
+        """The command, its calling convention, and its source if it is known."""
         material: dict[str, Any] = {"command": [*self._argv], "expected_output": _EXPECTED}
         if self._program is not None:
             material["source"] = {"file": self._program.name, "text": self._program.text[:_MOST_SOURCE]}
@@ -111,27 +111,27 @@ class CommandSubject:
         if program is None:
             return ()
         return tuple(
-            Target("line", f"/{program.name}/{line}", f"have line {line} executed: {program.line(line)}")
+            Target("line", f"/{program.name}/{line}", f"execute line {line}: {program.line(line)}")
             for line in program.lines
         )
 
     @property
     def mutants(self) -> Sequence[Mutant]:
-        """Small changes of the program."""
+        """Mutants of the program."""
         return () if self._program is None else self._program.mutants
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
-        """Arguments that no process can be given."""
+        """Return arguments that cannot be passed to a process."""
         return _SHAPE.misshapen(body) or [*_problems(body)]
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
-        """A stub expects neither output nor an exit code."""
+        """Return `STUB` for a test without expected output and exit code."""
         if test.expected_output is None and (test.body or {}).get("exit_code") is None:
-            return (Finding("STUB", "", "expects neither output nor an exit code; say what has to come out"),)
+            return (Finding("STUB", "", "no expected output or exit code; add one of them"),)
         return ()
 
     def same_input(self, body: Mapping[str, Any]) -> Any:
-        """Arguments and standard input."""
+        """Return the arguments and the standard input."""
         return {"arguments": [*(body.get("arguments") or ())], "stdin": body.get("stdin") or ""}
 
     def run(self, test: TestCase) -> Ran:
@@ -149,7 +149,7 @@ class CommandSubject:
         return Ran(status, observed, _digest(output), findings, covered)
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
-        """Those mutants over whose statements the test goes, and does not pass."""
+        """Return the mutants that the test reaches and does not pass on."""
         program = self._program
         if program is None or not among:
             return frozenset()
@@ -162,12 +162,12 @@ class CommandSubject:
         )
 
     def equivalent(self, among: Collection[str]) -> frozenset[str]:
-        """Those mutants that compile to the very same code."""
+        """Return the mutants that compile to identical bytecode."""
         program = self._program
         return frozenset() if program is None else frozenset(filter(program.is_same, among))
 
     def floor(self) -> Iterator[Draft]:
-        """A command has no schema: no arguments, a call for help, and an option that hardly exists."""
+        """Yield calls without arguments, for help, and with an unknown option; a command has no schema."""
         for name, arguments in (
             ("nothing", []),
             ("help", ["--help"]),
@@ -181,7 +181,7 @@ class CommandSubject:
                 name,
                 json.dumps(arguments),
                 output.stdout.decode(errors="replace"),
-                "what the command does now",
+                "the current behaviour of the command",
                 1.0,
                 {**body, "exit_code": output.exit_code},
                 "existence" if not arguments else "boundary",
@@ -195,7 +195,7 @@ class CommandSubject:
         )
 
     def _fails_on(self, mutant_id: str, test: TestCase) -> bool:
-        assert self._program is not None  # noqa: S101 - there are no mutants else
+        assert self._program is not None  # noqa: S101 - only programs have mutants
         files = {self._program.name: self._program.source_of(mutant_id)}
         return any(_unmet(test, self._output(test.body or {}, files)))
 
@@ -206,7 +206,7 @@ class CommandSubject:
         return frozenset(known[path] for line in lines if (path := f"/{name}/{line}") in known)
 
     def _lines(self, body: Mapping[str, Any]) -> frozenset[int] | None:
-        """The lines that a run goes over; None when that cannot be found out."""
+        """Return the lines that a run covers; None if they cannot be determined."""
         program = self._program
         if program is None:
             return None
@@ -226,13 +226,13 @@ def _stdin(body: Mapping[str, Any]) -> bytes:
 
 
 def _program(argv: Sequence[str], directory: Path | None) -> Program | None:
-    """The Python program that a command starts in its directory, if it does."""
+    """Return the Python program that a command starts in its directory; None for any other command."""
     if directory is None or not PurePosixPath(argv[0]).name.startswith("python"):
         return None
     name = next((argument for argument in argv[1:] if not argument.startswith("-")), None)
     if name is None or not name.endswith(".py") or "-c" in argv or "-m" in argv:
         return None
-    # A mutant takes its place in a copy of the directory, which neither a whole path nor a link may leave.
+    # A mutant replaces the file in a copy of the directory, so an absolute path or a link is not supported.
     place = directory.resolve()
     path = place / name
     is_in_copy = not PurePosixPath(name).is_absolute() and path.resolve() == path
@@ -244,11 +244,11 @@ def _problems(body: Mapping[str, Any]) -> Iterator[Finding]:
     if len(arguments) > _MOST_ARGUMENTS:
         yield Finding("TOO_MANY_ARGUMENTS", "/arguments", f"has more than {_MOST_ARGUMENTS} arguments")
     if sum(len(argument.encode()) for argument in arguments) > _MOST_ARGUMENT_BYTES:
-        message = f"has more than {_MOST_ARGUMENT_BYTES} bytes; no process can be given much more"
+        message = f"has more than {_MOST_ARGUMENT_BYTES} bytes, close to the limit of the system"
         yield Finding("TOO_MANY_ARGUMENTS", "/arguments", message)
     for index, argument in enumerate(arguments):
         if "\0" in argument:
-            yield Finding("BAD_ARGUMENT", f"/arguments/{index}", "contains NUL, which no argument can")
+            yield Finding("BAD_ARGUMENT", f"/arguments/{index}", "contains NUL; leave it out")
 
 
 def _is_not_started(output: Output) -> bool:
@@ -256,17 +256,17 @@ def _is_not_started(output: Output) -> bool:
 
 
 def _unmet(test: TestCase, output: Output) -> Iterator[Finding]:
-    """How what came out is not what was expected."""
+    """Yield the unmet expectations."""
     if output.exit_code is None:
         yield Finding("TIMEOUT", "", "the command did not end in time")
         return
     wanted = (test.body or {}).get("exit_code")
     if wanted is not None and wanted != output.exit_code:
-        message = f"the exit code is {output.exit_code}, and {wanted} is expected"
+        message = f"the exit code is {output.exit_code}; expected {wanted}"
         yield Finding("EXPECTATION_NOT_MET", "/exit_code", message)
     expected = test.expected_output
     if expected is not None and expected.rstrip() != output.stdout.decode(errors="replace").rstrip():
-        yield Finding("EXPECTATION_NOT_MET", "", "the output is not what is expected")
+        yield Finding("EXPECTATION_NOT_MET", "", "the output differs from the expected one")
 
 
 def _observed(output: Output) -> str:

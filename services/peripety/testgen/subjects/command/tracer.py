@@ -1,9 +1,7 @@
-"""Runs a Python program and writes down which of its lines were executed. It is started as a program itself.
+"""Line tracer for a Python program, started as a program itself.
 
-    python tracer.py OUTPUT PROGRAM [ARGUMENT...]
-
-It gets out of the program's way: that sees its own `sys.argv` and `__main__`, and its exit code is that of
-this process.
+Usage: `python tracer.py OUTPUT PROGRAM [ARGUMENT...]`. The executed lines are written to OUTPUT. The program
+runs with its own `sys.argv` and `__main__`, and its exit code is that of this process.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ def main() -> None:
     module.__file__ = program
     sys.modules["__main__"] = module
     sys.settrace(enter)
-    exec(code, module.__dict__)  # noqa: S102 - it is what this program is for
+    exec(code, module.__dict__)  # noqa: S102 - the purpose of this program
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A compiled scenario: a test is play, and what has to hold after each turn."""
+"""A compiled scenario as subject: tests play turns, with expectations after each turn."""
 
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 

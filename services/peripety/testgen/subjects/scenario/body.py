@@ -1,4 +1,4 @@
-"""The body of a test on a scenario, as JSON and as it is played."""
+"""Body of a scenario test, as JSON and as parsed steps."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NULLS = frozenset({"", "null", "none"})
 
 BODY_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "description": "Play, and what has to hold: turns in order, from the beginning of the scenario.",
+    "description": "The turns to play from the beginning of the scenario, with expectations.",
     "properties": {
         "seed": {
             "type": ["integer", "null"],
             "minimum": 0,
             "maximum": 2**53 - 1,
-            "description": "Decides about random events; null for the scenario's own.",
+            "description": "Seed of random events; null for the scenario's own.",
         },
         "steps": {
             "type": "array",
@@ -35,7 +35,7 @@ BODY_SCHEMA: dict[str, Any] = {
                 "properties": {
                     "actions": {
                         "type": "array",
-                        "description": "What is done in the turn, in order; may be empty.",
+                        "description": "The actions of the turn, in order; may be empty.",
                         "items": {
                             "type": "object",
                             "properties": {
@@ -51,7 +51,7 @@ BODY_SCHEMA: dict[str, Any] = {
                     },
                     "accepted": {
                         "type": ["boolean", "null"],
-                        "description": "Whether all actions must be carried out, or all rejected; or null.",
+                        "description": "True if all actions must be accepted, false if rejected; or null.",
                     },
                     "expect": {
                         "type": ["string", "object", "null"],
@@ -82,10 +82,10 @@ class Step:
     """One turn.
 
     Attributes:
-        actions: what is done, in order.
-        accepted: whether all of it must be carried out, or must be rejected; None for either.
-        expect: what must hold after the turn; None for nothing.
-        rule: the same, so that it can be evaluated; its value is a truth.
+        actions: the actions, in order.
+        accepted: whether all of them must be accepted, or rejected; None for no expectation.
+        expect: the condition after the turn, as JSONLogic; None for none.
+        rule: the same, compiled; its value is a boolean.
     """
 
     actions: tuple[PlayedAction, ...]
@@ -96,17 +96,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A test: a seed, None for the scenario's own, and turns."""
+    """A parsed test: turns, and a seed, None for that of the scenario."""
 
     seed: int | None
     steps: tuple[Step, ...]
 
 
 def read_body(body: Mapping[str, Any]) -> Body:
-    """A body as it is played.
+    """Parse a body.
 
     Raises:
-        PeripetyError: what stands in a text is no JSON, or no JSONLogic within the engine's limits.
+        PeripetyError: a text is not JSON, or not JSONLogic within the engine's limits.
     """
     seed = body.get("seed")
     return Body(int(seed) if seed is not None else None, tuple(map(_step, body.get("steps") or ())))
@@ -123,7 +123,7 @@ def _step(step: Mapping[str, Any]) -> Step:
 
 
 def _value(given: Any) -> Any:
-    """JSON, which may stand in a text; None when it is null, however it is written."""
+    """Return a JSON value, which may be encoded as text; None for null in any form."""
     if not isinstance(given, str):
         return given
     if given.strip().lower() in _NULLS:

@@ -1,9 +1,8 @@
-"""Tests that follow from a scenario's own document, without a model.
+"""Baseline tests of a scenario, generated from its document without a model.
 
-Values of parameters are those at their bounds and beside them, every two of which occur together; actions
-follow one another in every pair (D. R. Kuhn et al., "Combinatorial Methods for Event Sequence Testing",
-2012).
-What is expected is what the engine does now.
+Values of parameters are pairwise combinations of boundary values and their neighbours. Sequences contain
+every ordered pair of actions (D. R. Kuhn et al., "Combinatorial Methods for Event Sequence Testing", 2012).
+The expectations are the current behaviour of the engine.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ _STEPS = 10
 _MOST_IDLE = 60
 _MOST_EXPECTED = 8
 _PLAIN = re.compile(r"state(\.[A-Za-z_][A-Za-z0-9_]*)+")
-_WHY = "what the engine does now"
+_WHY = "the current behaviour of the engine"
 
 
 def floor(program: sim.Program) -> Iterator[Draft]:
-    """The tests, in an order that the document decides."""
+    """Yield the tests in a deterministic order."""
     spec = program.spec
     calls = [*islice(_calls(spec["actions"]), _MOST_CALLS)]
     for number, call in enumerate(calls):
@@ -50,7 +49,7 @@ def floor(program: sim.Program) -> Iterator[Draft]:
 def _draft(
     program: sim.Program, name: str, actions: Sequence[PlayedAction | None], category: str
 ) -> Iterator[Draft]:
-    """A test that does something in each turn; nothing when it cannot be played at all."""
+    """Yield a test with the given actions, one per turn; nothing if the first turn cannot be played."""
     body = Body(None, tuple(Step((action,) if action is not None else ()) for action in actions))
     steps = []
     rejected = False
@@ -71,7 +70,7 @@ def _draft(
             if turn.stepped.status.kind != "ongoing":
                 break
     except PeripetyError:
-        pass  # the turns before it can be played
+        pass  # the turns before the error are playable
     if steps:
         told = ", ".join(action.action_id if action else "wait" for action in islice(actions, len(steps)))
         yield Draft(
@@ -86,7 +85,7 @@ def _draft(
 
 
 def _expected(turn: Turn) -> dict[str, Any]:
-    """What has changed is what it has become, and the run stands as it stands."""
+    """Return the observed result of a turn as an expectation: changed values, status, ending, event."""
     after = {
         change.path: change.after
         for change in turn.changes
@@ -104,7 +103,7 @@ def _expected(turn: Turn) -> dict[str, Any]:
 
 
 def _calls(actions: Sequence[Mapping[str, Any]]) -> Iterator[PlayedAction]:
-    """Every action with values at the bounds of its parameters, and beyond them."""
+    """Yield every action with values at the bounds of its parameters, and beyond them."""
     for action in actions:
         choices = {name: _values(param) for name, param in sorted(action["params"].items())}
         for row in pairs(choices):
@@ -128,7 +127,7 @@ def _values(param: Mapping[str, Any]) -> list[Any]:
 
 
 def _sequences(calls: Sequence[PlayedAction]) -> Iterator[list[PlayedAction]]:
-    """All ordered pairs of actions, one after the other, in pieces of a few turns."""
+    """Yield all ordered pairs of actions, in sequences of a few turns."""
     waiting = {first.action_id: [*calls] for first in calls}
     by_id = {call.action_id: call for call in calls}
     while any(waiting.values()):

@@ -1,4 +1,4 @@
-"""Mutants of a scenario: documents with one small mistake each, compiled once and kept."""
+"""Mutants of a scenario: documents with one small change each, compiled once and cached."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 __all__ = ["MOST_BYTES", "MOST_MUTANTS", "ScenarioMutants"]
 
 MOST_MUTANTS = 2_000
-"""Of a larger document a sample is taken, which the document alone decides."""
+"""Limit of mutants; a larger document is sampled deterministically."""
 
 MOST_BYTES = 16 * 1024 * 1024
-"""All mutants together: each is a whole document, which takes as long to compile and is kept."""
+"""Total size limit of all mutants; each is a complete document that is compiled and cached."""
 
 
 class ScenarioMutants:
     """The mutants of a scenario.
 
-    Those that are no valid documents are left out; of those that are the same document, all but the first.
+    Invalid documents are left out, and so are duplicates.
 
     Args:
         program: the scenario.
@@ -45,7 +45,7 @@ class ScenarioMutants:
         return tuple(mutant for mutant, _ in self._compiled.values())
 
     def program(self, mutant_id: str) -> sim.Program:
-        """The program of a mutant."""
+        """Return the program of a mutant."""
         return self._compiled[mutant_id][1]
 
     @cached_property
@@ -63,7 +63,7 @@ class ScenarioMutants:
         return compiled
 
     def _sampled(self) -> dict[str, tuple[str, Change]]:
-        """The changes by the ids of their mutants, each with its operator; of many a sample."""
+        """Return changes with their operators by mutant id; a sample if there are too many."""
         made = {mutant_id: (operator, change) for mutant_id, operator, change in self._made()}
         most = min(MOST_MUTANTS, MOST_BYTES // len(self._program.document))
         if len(made) <= most:

@@ -1,4 +1,4 @@
-"""The operators: each makes one kind of small mistake in a scenario, wherever it can be made."""
+"""Mutation operators of scenarios."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEGLIGIBLE = 1e-9
 
 
 def _conditions(spec: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
-    """Every condition of the document with something in it."""
+    """Yield every condition that is not empty."""
     for section, name in _CONDITIONS.items():
         for index, rule in enumerate(spec.get(section) or ()):
             if rule.get(name):
@@ -35,7 +35,7 @@ def _conditions(spec: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
 
 
 def _expressions(spec: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
-    """Every expression: conditions, and derived values."""
+    """Yield every expression: conditions, and derived values."""
     yield from _conditions(spec)
     for section in _RULES:
         for index, rule in enumerate(spec.get(section) or ()):
@@ -44,7 +44,7 @@ def _expressions(spec: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
 
 
 def _effects(spec: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """Every effect, scheduled ones after the one that schedules them."""
+    """Yield every effect; scheduled effects follow the effect that schedules them."""
     for section in _RULES:
         for index, rule in enumerate(spec.get(section) or ()):
             yield from _nested(rule["effects"], (section, index, "effects"))
@@ -97,7 +97,7 @@ def _change_value(spec: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _change_path(spec: Mapping[str, Any]) -> Iterator[Change]:
-    """An effect writes to the place of the effect before it."""
+    """Replace the path of an effect by that of the previous effect."""
     for section in _RULES:
         for index, rule in enumerate(spec.get(section) or ()):
             for number, effect in enumerate(rule["effects"]):
@@ -108,7 +108,7 @@ def _change_path(spec: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _change_time(spec: Mapping[str, Any]) -> Iterator[Change]:
-    """A scheduled effect comes a turn later, what lasts a turn longer."""
+    """Delay a scheduled effect by a turn, or extend a duration by a turn."""
     for place, effect in _effects(spec):
         for name in ("at", "after"):
             if isinstance(effect.get(name), int):
@@ -149,7 +149,7 @@ def _change_decay(spec: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _change_start(spec: Mapping[str, Any]) -> Iterator[Change]:
-    """A value of the beginning is the next one."""
+    """Change an initial value to the next one."""
     pending: list[tuple[Place, Any]] = [(("state",), spec["state"])]
     while pending:
         place, value = pending.pop()
@@ -187,4 +187,4 @@ OPERATORS: dict[str, Callable[[Mapping[str, Any]], Iterable[Change]]] = {
     "change_start": _change_start,
     "shift_bound": _shift_bound,
 }
-"""The operators by their names."""
+"""The operators by name."""

@@ -1,4 +1,4 @@
-"""Tests played on a scenario: turn by turn, and held against what they expect."""
+"""Playback of tests on a scenario, turn by turn, with checks of their expectations."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 __all__ = ["NOT_EXECUTABLE", "Played", "Turn", "fails", "played", "turns"]
 
 NOT_EXECUTABLE = frozenset({"UNKNOWN_ACTION", "RUN_ENDED", "EXPECTATION_INVALID", "LIMIT"})
-"""Codes of findings that say that a test cannot be run, and not that it failed."""
+"""Codes of findings that mean that a test is not executable."""
 
 _MOST_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn that was played.
+    """One played turn.
 
     Attributes:
-        acted: what came of each action, in order.
-        stepped: what the world did.
-        state: the run, as it is now.
-        problem: the first thing that is not as it is expected; None when all is.
+        acted: the results of the actions, in order.
+        stepped: the result of the world step.
+        state: the current state of the run.
+        problem: the first unmet expectation; None if all are met.
     """
 
     acted: tuple[sim.ActResult, ...]
@@ -46,13 +46,13 @@ class Turn:
 
 @dataclass
 class Played:
-    """What playing a test showed.
+    """The result of playing a test.
 
     Attributes:
-        findings: why it failed or could not be played; `path` points into its body.
+        findings: the reasons for a failure; `path` points into its body.
         observed: a line for each turn.
-        covered: names of what was gone over: kind, and id.
-        trace: a digest of everything that could be seen.
+        covered: the covered parts, as kind and id.
+        trace: a digest of everything observable.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -62,11 +62,11 @@ class Played:
 
 
 def turns(program: sim.Program, body: Body) -> Iterator[Turn]:
-    """Play a test to its end, or to the first turn in which something is not as it is expected.
+    """Play a test to its end, or to the first turn with an unmet expectation.
 
     Raises:
-        PeripetyError: a turn cannot be played. A test that goes on after the run has ended raises
-            `RUN_ENDED`; one with an action that does not exist `UNKNOWN_ACTION`.
+        PeripetyError: a turn cannot be played. Turns after the end of the run raise `RUN_ENDED`, unknown
+            actions raise `UNKNOWN_ACTION`.
     """
     state = program.new_state(body.seed)
     for index, step in enumerate(body.steps):
@@ -79,7 +79,7 @@ def turns(program: sim.Program, body: Body) -> Iterator[Turn]:
 
 
 def fails(program: sim.Program, body: Body) -> bool:
-    """Whether a test fails on a scenario, or cannot be played on it."""
+    """Return True if a test fails on a scenario, or cannot be played on it."""
     try:
         return any(turn.problem is not None for turn in turns(program, body))
     except PeripetyError:
@@ -87,7 +87,7 @@ def fails(program: sim.Program, body: Body) -> bool:
 
 
 def played(program: sim.Program, body: Body) -> Played:
-    """Play a test, and tell all of it."""
+    """Play a test, and return the complete result."""
     told, digest = Played(), sha256()
     try:
         for index, turn in enumerate(turns(program, body)):
@@ -113,7 +113,7 @@ def _problem(
     if step.accepted is not None:
         for index, result in enumerate(acted):
             if result.accepted is not step.accepted:
-                reason = result.reasons[0].message if result.reasons else "nothing speaks against it"
+                reason = result.reasons[0].message if result.reasons else "no reason against it"
                 message = f"the action is {'accepted' if result.accepted else 'rejected'}: {reason}"
                 return Finding("EXPECTATION_NOT_MET", f"{path}/actions/{index}", message)
     if step.rule is None:

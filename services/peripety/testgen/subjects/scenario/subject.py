@@ -1,4 +1,4 @@
-"""A compiled scenario as a subject."""
+"""A compiled scenario as subject."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ class ScenarioSubject:
 
     @property
     def targets(self) -> Sequence[Target]:
-        """Actions carried out and rejected, events, endings and scheduled effects."""
+        """Accepted and rejected actions, events, endings and scheduled effects."""
         return tuple(self._targets.values())
 
     @property
     def mutants(self) -> Sequence[Mutant]:
-        """Small changes of the document that leave it valid."""
+        """Mutants of the document that are valid."""
         return self._mutants.mutants
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
-        """Actions that do not exist, too many of them, and expectations that are no JSONLogic."""
+        """Return unknown or too many actions, and expectations that are not JSONLogic."""
         return _SHAPE.misshapen(body) or [*self._problems(body)]
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
-        """A stub looks at nothing; a tautology looks at what holds in any state."""
+        """Return `STUB` without any expectation, `TAUTOLOGY` if it holds in any state."""
         try:
             body = read_body(test.body or {})
         except PeripetyError:
@@ -78,13 +78,13 @@ class ScenarioSubject:
         if any(step.accepted is not None and step.actions for step in body.steps):
             return ()
         if not expected:
-            return (Finding("STUB", "/steps", "expects nothing; say what must hold after a turn"),)
+            return (Finding("STUB", "/steps", "no expectation; add a condition after a turn"),)
         if all(map(is_truism, expected)):
-            return (Finding("TAUTOLOGY", "/steps", "what it expects holds whatever happens"),)
+            return (Finding("TAUTOLOGY", "/steps", "the expectation holds in any state"),)
         return ()
 
     def same_input(self, body: Mapping[str, Any]) -> Any:
-        """The seed and the actions of each turn."""
+        """Return the seed and the actions of each turn."""
         read = read_body(body)
         seed = self._program.spec["seed"] if read.seed is None else read.seed
         played_actions = [
@@ -109,7 +109,7 @@ class ScenarioSubject:
         return Ran(status, observed, told.trace, findings)
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
-        """Those mutants on which a test fails."""
+        """Return the mutants on which a test fails."""
         body: Body = read_body(test.body or {})
         killed: set[str] = set()
         for mutant_id in among:
@@ -119,13 +119,13 @@ class ScenarioSubject:
         return frozenset(killed)
 
     def equivalent(self, among: Collection[str]) -> frozenset[str]:
-        """Those mutants of which it is proved that they play the same: what they change is never at work."""
+        """Return the mutants that are proved equivalent: they change effects of a rule that never applies."""
         dead = [target.path for target in self.targets if not target.is_reachable]
         paths = {mutant.mutant_id: mutant.path for mutant in self.mutants}
         return frozenset(one for one in among if any(_is_inert(paths[one], path) for path in dead))
 
     def floor(self) -> Iterator[Draft]:
-        """Calls at the bounds of their parameters, every pair of actions, and waiting."""
+        """Yield calls at the bounds of their parameters, every pair of actions, and idle turns."""
         return floor(self._program)
 
     def _problems(self, body: Mapping[str, Any]) -> Iterator[Finding]:
@@ -148,15 +148,15 @@ class ScenarioSubject:
                 if action.action_id not in known:
                     path = pointer(("steps", index, "actions", number, "action_id"))
                     told = ", ".join(sorted(known)[:20])
-                    yield Finding("UNKNOWN_ACTION", path, f"there is no such action; there are {told}")
+                    yield Finding("UNKNOWN_ACTION", path, f"unknown action; use one of {told}")
                 if not isinstance(action.params, dict):
                     path = pointer(("steps", index, "actions", number, "params"))
-                    yield Finding("BODY_INVALID", path, "is no object")
+                    yield Finding("BODY_INVALID", path, "is not an object")
 
 
 def _is_inert(path: str, dead: str) -> bool:
-    """Whether what is changed belongs to the effects of a rule that is never at work.
+    """Return True if a change belongs to the effects of a rule that never applies.
 
-    A change of its condition may bring it to life.
+    A change of the rule's condition does not count, because the rule may apply after it.
     """
     return path.startswith(f"{dead}/effects/")

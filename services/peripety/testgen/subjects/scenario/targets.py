@@ -1,4 +1,4 @@
-"""What of a scenario tests can cover, and what nothing can."""
+"""Coverage targets of a scenario, with those that are proved unreachable."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ _DEAD = frozenset({"DEAD_ACTION", "DEAD_EVENT", "IMPOSSIBLE_LOSS", "UNREACHABLE_
 
 
 def targets(program: sim.Program) -> Iterator[tuple[tuple[str, str], Target]]:
-    """The targets of a scenario in the order of its document, each by its kind and the id that play shows."""
+    """Yield the targets in the order of the document, each with the kind and id that playback reports."""
     spec = program.spec
     dead = {proof.path for proof in program.proofs() if proof.code in _DEAD}
     for index, action in enumerate(spec["actions"]):
         path, name = pointer(("actions", index)), action["id"]
-        yield ("action", name), Target("action", path, f"have '{name}' carried out", path not in dead)
+        yield ("action", name), Target("action", path, f"get action '{name}' accepted", path not in dead)
         if action["preconditions"] or action["params"]:
-            yield ("rejection", name), Target("rejection", path, f"have '{name}' rejected")
+            yield ("rejection", name), Target("rejection", path, f"get action '{name}' rejected")
     for index, event in enumerate(spec["random_events"]):
         path, name = pointer(("random_events", index)), event["id"]
-        yield ("event", name), Target("event", path, f"have the event '{name}' happen", path not in dead)
+        yield ("event", name), Target("event", path, f"make event '{name}' happen", path not in dead)
     for section, what in (("loss_conditions", "lose"), ("win_conditions", "win")):
         for index, ending in enumerate(spec.get(section) or ()):
             path, name = pointer((section, index)), ending["id"]
             yield ("ending", name), Target("ending", path, f"{what} by '{name}'", path not in dead)
     for place, effect in _scheduled(spec):
         name = effect["id"]
-        yield ("schedule", name), Target("schedule", pointer(place), f"have the scheduled '{name}' fall due")
+        yield ("schedule", name), Target("schedule", pointer(place), f"make scheduled effect '{name}' run")
 
 
 def _scheduled(spec: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
-    """Effects that schedule others: the first of each id."""
+    """Yield the first scheduling effect of each id."""
     seen: set[str] = set()
     for section in ("actions", "random_events"):
         for index, rule in enumerate(spec[section]):

@@ -1,4 +1,4 @@
-"""Expectations that hold whatever a scenario does."""
+"""Detection of tautologies: expectations that hold for any state."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from peripety.errors import PeripetyError
 
 __all__ = ["is_truism"]
 
-# What an expectation may look at, at its widest: whatever it says of these, it says of anything.
+# Values of all types for the variables of an expectation.
 _VALUES = (None, False, True, -1_000_003, -1, 0, 0.5, 1, 7, 1_000_003, "", "a", "ongoing", "won", "lost")
 
 
 def is_truism(expect: Any) -> bool:
-    """Whether an expectation holds for any state: without variables, or for every value of all of them.
+    """Return True if an expectation holds for any state, by trying values for its variables.
 
-    Each value is put in the place of all variables at once, and of each alone where the others are absent: an
-    expectation that holds throughout says nothing about what it looks at. One that cannot be evaluated for
-    some values does not hold for them.
+    Each value is used for all variables at once, and for each variable alone with the others missing. An
+    expectation that holds in all cases depends on no variable. A case that cannot be evaluated counts as not
+    holding.
     """
     variables = sorted(_variables(expect))
     if not variables:
@@ -54,7 +54,7 @@ def _variables(part: Any) -> set[str]:
 
 
 def _data(values: dict[str, Any]) -> Any:
-    """Data in which each path has its value; where one leads through another, the longer one wins."""
+    """Return data with a value at each path; if one path is a prefix of another, the longer one wins."""
     data: dict[str, Any] = {}
     for path, value in values.items():
         place = data

@@ -219,7 +219,7 @@ def test_a_program_in_another_language_has_nothing_to_measure_by() -> None:
 
 
 def test_a_directory_that_cannot_be_copied_for_each_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="no directory"):
+    with pytest.raises(InvalidArgumentError, match="does not exist"):
         CommandSubject(["true"], tmp_path / "gone")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(17 * 1024 * 1024)
@@ -229,7 +229,7 @@ def test_a_directory_that_cannot_be_copied_for_each_run_is_refused(tmp_path: Pat
 
 def test_a_directory_with_what_is_no_file_is_refused_before_anything_is_run(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(PermissionError, match="'pipe' is no file that can be read"):
+    with pytest.raises(PermissionError, match="'pipe' cannot be read"):
         CommandSubject(["true"], tmp_path)
 
 
