@@ -96,7 +96,7 @@ def test_parquet_that_cannot_be_used_is_a_clear_error(tmp_path: Path, content: b
     assert done.returncode == 2
     assert f"error: cannot read {path}: " in done.stderr
     assert "Traceback" not in done.stderr
-    assert ("it has no column spec" in done.stderr) is (content is None)
+    assert ("column spec with the specifications is missing" in done.stderr) is (content is None)
 
 
 @contextmanager

@@ -60,7 +60,7 @@ class AgentFile:
             if phase.phase_id == phase_id:
                 return phase
         known = ", ".join(phase.phase_id for phase in self.manifest.phases)
-        raise InvalidArgumentError(f"There is no phase {phase_id} in the file; there are {known}")
+        raise InvalidArgumentError(f"phase {phase_id} is not in the file; use one of {known}")
 
 
 class _Table(BaseModel):
@@ -203,7 +203,7 @@ def read_agent(path: Path) -> AgentFile:
     except OSError as error:
         raise _wrong(path, [("", f"cannot be read: {error.strerror or error}")]) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _wrong(path, [("", f"is no TOML file: {error}")]) from None
+        raise _wrong(path, [("", f"is not TOML: {error}")]) from None
     problems: list[tuple[str, str]] = []
     document = _with_files(document, "", Files(path.parent), problems)
     try:
@@ -237,7 +237,7 @@ def _with_files(value: Any, place: str, files: Files, problems: list[tuple[str, 
 
 
 def _told(error: ValidationError) -> Iterator[tuple[str, str]]:
-    words = {"extra_forbidden": "is no key that is known here", "missing": "is required"}
+    words = {"extra_forbidden": "is not a known key", "missing": "is required"}
     for found in error.errors(include_url=False, include_input=False):
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in found["loc"])
         yield place, words.get(found["type"], found["msg"])
@@ -246,7 +246,7 @@ def _told(error: ValidationError) -> Iterator[tuple[str, str]]:
 def _wrong(path: Path, problems: list[tuple[str, str]]) -> InvalidArgumentError:
     count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
     return InvalidArgumentError(
-        f"{path} describes no agent: {count}",
+        f"{path} is not a valid agent file: {count}",
         code="MANIFEST_INVALID",
         violations=[
             FieldViolation(f"{path}: {place.removeprefix('.')}" if place else str(path), problem)

@@ -157,8 +157,8 @@ class _Screen:
             said = await asyncio.to_thread(ask, f"{_call_line(call)} = ")
         if said is None:
             raise FailedPreconditionError(
-                f"The tool {printable(call.name)} has no command in the file, and nobody said what it gives:"
-                " add one, then go on with --resume",
+                f"tool {printable(call.name)} has no command in the agent file and no result was typed in;"
+                " add a command, then continue with --resume",
                 code="TOOL_WITHOUT_COMMAND",
             )
         return gateway.ToolResult(call_id=call.call_id, text=said)
@@ -174,7 +174,7 @@ class _Screen:
                 out.print(printable(event.text_delta), end="")
                 out.file.flush()
             case "repairing":
-                out.print("\n(the answer was not valid; once more)", style="dim")
+                out.print("\n(the answer was not valid; trying again)", style="dim")
             case "phase_completed":
                 out.print(f"\n   {model_usage_line(event.phase_completed.usage)}", style="dim")
             case "tools_requested":
@@ -224,10 +224,10 @@ async def _show(run_id: str, server: str | None, *, as_json: bool) -> None:
         out.print(printable(result.completion.text))
         out.print(f"   {model_usage_line(result.usage)}", style="dim")
     for call in found.pending_calls:
-        out.print(f"waits for {_call_line(call)}")
+        out.print(f"waiting for {_call_line(call)}")
     if found.state == pb.RUN_STATE_FAILED:
         _tell_failure(found)
-    out.print(f"── in all: {model_usage_line(found.usage)}", style="bold")
+    out.print(f"── total: {model_usage_line(found.usage)}", style="bold")
 
 
 def _state(run: pb.Run | pb.RunSummary) -> str:

@@ -34,9 +34,10 @@ async def write_specification(
             return event.completed
         if event.HasField("rejected"):
             raise _refusal(
-                "No valid specification came of this description; try other words", event.rejected.findings
+                "no valid specification could be written from this description; rephrase it",
+                event.rejected.findings,
             )
-    raise InternalError("The scenario service ended its stream without a result")
+    raise InternalError("the scenario service ended its stream without a result")
 
 
 async def compile_scenario(
@@ -54,8 +55,8 @@ async def compile_scenario(
         if event.HasField("compiled"):
             return event.compiled
         if event.HasField("rejected"):
-            raise _refusal("The specification was refused", event.rejected.findings)
-    raise InternalError("The scenario service ended its stream without a result")
+            raise _refusal("the specification was rejected", event.rejected.findings)
+    raise InternalError("the scenario service ended its stream without a result")
 
 
 async def amend_scenario(
@@ -73,8 +74,8 @@ async def amend_scenario(
         if event.HasField("amended"):
             return event.amended
         if event.HasField("rejected"):
-            raise _refusal("The scenario is as it was", event.rejected.findings)
-    raise InternalError("The scenario service ended its stream without a result")
+            raise _refusal("the scenario was not changed", event.rejected.findings)
+    raise InternalError("the scenario service ended its stream without a result")
 
 
 def _refusal(message: str, findings: scenario_pb2.Findings) -> SpecError:

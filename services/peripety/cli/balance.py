@@ -45,7 +45,7 @@ def target(text: str) -> Target:
     match = _TARGET.fullmatch(text)
     ends = [float(end) / 100 for end in match.groups()] if match else []
     if not ends or not ends[0] <= ends[1] <= 1:
-        raise typer.BadParameter("--target takes two percentages, the lower one first, such as 30-40")
+        raise typer.BadParameter("--target must be two percentages, the lower one first, such as 30-40")
     return Target(*ends)
 
 
@@ -78,11 +78,11 @@ def _tell(result: Balanced | NotBalanced, wanted: Target) -> None:
     out = results()
     if isinstance(result, Balanced):
         out.print(f"balanced: {rate_sentence(result.after)}", style="green")
-        out.print(f"before, {rate_sentence(result.before)}; {wanted} was asked for")
+        out.print(f"before, {rate_sentence(result.before)}; target {wanted}")
         if result.edits:
             tables().print(_table(result.edits))
         else:
-            out.print("no number had to be moved")
+            out.print("no number had to be changed")
         return
     out.print("not balanced", style="red")
     for line in finding_lines(result.findings):

@@ -37,30 +37,30 @@ _WRITTEN = 3
 # An answer that was given before says nothing of how long one takes.
 _NO_STORED_ANSWERS = {"response_cache_memory_bytes": 0, "response_cache_disk_bytes": 0}
 _SHARES = (
-    ("clean_rounds", "rounds in which nothing was wrong"),
-    ("repaired", "rounds whose answer was put right once"),
-    ("server_resolved", "rounds that the server told itself"),
-    ("dead_turns", "turns that were lost"),
+    ("clean_rounds", "rounds without any error"),
+    ("repaired", "rounds whose answer was repaired once"),
+    ("server_resolved", "rounds with fallback narration by the server"),
+    ("dead_turns", "lost turns"),
 )
 _COUNTS = (
-    ("event_condition_errors", "actions tried that could not be taken"),
-    ("variable_update_errors", "changes of state that were refused"),
-    ("malformed_answers", "answers that were no valid account"),
-    ("refused_calls", "other calls of tools that were refused"),
-    ("withheld_secrets", "answers with a secret in them, held back"),
-    ("leaks", "rounds in which a secret came out"),
-    ("unfounded_numbers", "numbers in the prose that it was not told"),
-    ("tool_calls", "calls of tools"),
+    ("event_condition_errors", "rejected actions"),
+    ("variable_update_errors", "rejected state changes"),
+    ("malformed_answers", "malformed answers"),
+    ("refused_calls", "other rejected tool calls"),
+    ("withheld_secrets", "answers withheld because they contain a secret"),
+    ("leaks", "rounds that revealed a secret"),
+    ("unfounded_numbers", "unfounded numbers in the prose"),
+    ("tool_calls", "tool calls"),
     ("model_calls", "requests to the model"),
     ("input_tokens", "tokens in"),
     ("cached_tokens", "of which cached"),
     ("output_tokens", "tokens out"),
 )
 _TIMES = (
-    ("first_prose_p50", "seconds to the first prose, half of the rounds"),
-    ("first_prose_p95", "seconds to the first prose, 95 of 100"),
-    ("seconds_p50", "seconds to the end of a turn, half of the rounds"),
-    ("seconds_p95", "seconds to the end of a turn, 95 of 100"),
+    ("first_prose_p50", "seconds to the first prose, median"),
+    ("first_prose_p95", "seconds to the first prose, 95th percentile"),
+    ("seconds_p50", "seconds to the end of a turn, median"),
+    ("seconds_p95", "seconds to the end of a turn, 95th percentile"),
 )
 
 
@@ -160,11 +160,11 @@ def _table(figures: Mapping[str, Any]) -> Table:
     for name, words in _SHARES:
         table.add_row(words, f"{figures[name]:,}", f"{figures[name] / max(rounds, 1):.1%}")
     for name, words in _COUNTS:
-        table.add_row(words, f"{figures[name]:,}", f"{figures[name] / max(rounds, 1):,.2f} a round")
+        table.add_row(words, f"{figures[name]:,}", f"{figures[name] / max(rounds, 1):,.2f} per round")
     cost = figures["cost_pico_dollars"]
-    table.add_row("money", "?" if cost is None else dollars(cost), "")
+    table.add_row("cost", "?" if cost is None else dollars(cost), "")
     for name, words in _TIMES:
         table.add_row(words, f"{figures[name]:.2f}", "")
     for reason, count in figures["degraded"].items():
-        table.add_row(f"the server told it itself: {reason}", f"{count:,}", "")
+        table.add_row(f"fallback narration: {reason}", f"{count:,}", "")
     return table

@@ -50,7 +50,7 @@ def replay(session_id: str, first_turn: int, last_turn: int, server: str | None,
     if not as_json:
         right = not completed.mismatches
         results().print(
-            f"{completed.turns:,} turns played again on the {completed.core} core,"
+            f"{completed.turns:,} turns replayed on the {completed.core} core,"
             f" {completed.mismatches:,} of them differ",
             style="green" if right else "red",
         )
@@ -97,7 +97,7 @@ async def _replay(
     completed = pb.ReplaySessionResponse.Completed()
     async with sessions_at(server) as stub:
         turn = (await stub.GetSession(pb.GetSessionRequest(session_id=request.session_id))).session.turn
-        with progress("playing again", request.last_turn or turn) as advance:
+        with progress("replaying", request.last_turn or turn) as advance:
             async for response in stub.ReplaySession(request):
                 tell(response)
                 advance(1)
@@ -113,5 +113,5 @@ def _tell_json(response: pb.ReplaySessionResponse) -> None:
 def _tell(response: pb.ReplaySessionResponse) -> None:
     turn = response.turn_replayed
     if response.HasField("turn_replayed") and not turn.matches:
-        computed = turn.computed_chain_hash or "it cannot be played again"
+        computed = turn.computed_chain_hash or "cannot be replayed"
         errors().print(f"turn {turn.turn} differs: chain {turn.recorded_chain_hash}, computed {computed}")

@@ -104,9 +104,9 @@ def _tell(certificate: Certificate, name: str, identity: str) -> None:
     )
     tables().print(_table(certificate.personas))
     band = certificate.band
-    out.print(f"asked for: the random persona loses {band.min_fail_rate:.1%} to {band.max_fail_rate:.1%}")
+    out.print(f"target: the random persona loses {band.min_fail_rate:.1%} to {band.max_fail_rate:.1%}")
     if certificate.planner_gap is not None:
-        out.print(f"thinking ahead is worth {100 * certificate.planner_gap:.1f} points")
+        out.print(f"planning ahead is worth {100 * certificate.planner_gap:.1f} points")
     for line in finding_lines(certificate.findings):
         out.print(line)
     out.print(f"certificate {identity}")
@@ -114,7 +114,7 @@ def _tell(certificate: Certificate, name: str, identity: str) -> None:
 
 def _table(personas: tuple[PersonaReport, ...]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for column in ("persona", "runs", "lost", "95 % interval", "won", "survived", "turns a run"):
+    for column in ("persona", "runs", "lost", "95 % interval", "won", "survived", "turns per run"):
         table.add_column(column, justify="left" if column == "persona" else "right", no_wrap=True)
     for fared in personas:
         table.add_row(

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["ChatOptions", "chat"]
 
 _HELP = """\
-  /model NAME    go on with another model, such as anthropic/claude-opus-5-5; alone: the configured one
-  /usage         what the conversation has used
-  /fork [N]      go on in a new conversation that has the first N turns of this one, or all
-  /rewind N      take the last turns back, so that N remain
+  /model NAME    switch to another model, such as anthropic/claude-opus-5-5; alone: the configured model
+  /usage         show the usage of the conversation
+  /fork [N]      continue in a new conversation that has the first N turns of this one, or all
+  /rewind N      remove the last turns, so that N remain
   /new           start a new conversation
   /quit          stop; so does Ctrl-D"""
 
@@ -76,7 +76,7 @@ async def _chat(options: ChatOptions) -> int:
 
 
 def _asked() -> Iterator[str]:
-    results().print("Say something; /help shows what else there is.", style="dim")
+    results().print("Type a message; /help lists the commands.", style="dim")
     while (line := ask("> ")) is not None:
         yield line
 
@@ -125,21 +125,21 @@ class _Talk:
             if name in commands:
                 await commands[name](rest.strip())
             elif name.startswith("/"):
-                errors().print(f"There is no {name}; /help shows what there is.")
+                errors().print(f"{name}: unknown command; /help lists the commands.")
             elif line:
                 await self._say(line)
         except PeripetyError as error:
             explain(error)
             return False
         except ValueError:
-            errors().print(f"{name} takes a number of turns.")
+            errors().print(f"{name} needs a number of turns.")
             return False
         return True
 
     def goodbye(self) -> None:
         """Say how to go on another time."""
         if self.conversation.turn_count:
-            asides().print(f"Go on with: peripety chat --conversation {self.conversation.conversation_id}")
+            asides().print(f"Continue with: peripety chat --conversation {self.conversation.conversation_id}")
 
     async def _say(self, text: str) -> None:
         message = pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text=text)])

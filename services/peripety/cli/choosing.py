@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Person", "Player", "RoundRobin", "Wanderer", "ask"]
 
-_QUESTION = "number, words to say, Enter to wait, ? for help, q to stop > "
+_QUESTION = "number, free text, Enter to wait, ? for help, q to stop > "
 _WAITS, _SPEAKS = 0.1, 0.3
 _STOP = {"q", "quit"}
 _EXPLAIN = {"?", "help"}
 _HELP = (
-    "number   take that action; what else it needs is asked for",
-    "words    say them: the narrator hears them, and no action is taken",
-    "Enter    wait: nothing is done, and the world goes on by itself",
+    "number   take that action; its parameters are requested next",
+    "text     pass the text to the narrator; no action is taken",
+    "Enter    wait: take no action in this turn",
     "?        show this",
     "q        stop; so does Ctrl-D",
 )
@@ -124,7 +124,7 @@ def _ask_what_to_do(numbered: Collection[str]) -> str | None:
         if answer in _EXPLAIN:
             results().print("\n".join(f"  {line}" for line in _HELP))
         elif answer.isdecimal() and answer not in numbered:
-            results().print("  no action has that number")
+            results().print("  unknown number")
         else:
             return answer
     return None
@@ -146,7 +146,7 @@ def _ask_value(param: engine_pb2.Param) -> engine_pb2.ParamValue | None:
         try:
             return _parse(param.type, answer)
         except ValueError:
-            results().print("  that is not such a value")
+            results().print("  invalid value")
     return None
 
 

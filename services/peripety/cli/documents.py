@@ -30,9 +30,7 @@ __all__ = [
 ]
 
 STDIN = "-"
-TOO_LARGE = Finding(
-    "DOCUMENT_TOO_LARGE", "", f"the document is longer than the {MAX_INPUT_BYTES} bytes that are accepted"
-)
+TOO_LARGE = Finding("DOCUMENT_TOO_LARGE", "", f"the document exceeds the limit of {MAX_INPUT_BYTES} bytes")
 """What is found in a document that was not read to its end."""
 
 _LINES = {".jsonl", ".ndjson"}
@@ -78,10 +76,10 @@ def read_specification(source: str) -> bytes:
     document = read_document(source)
     if source == STDIN and not document.content:
         raise InvalidArgumentError(
-            "nothing came from standard input; the command before this one may have failed", code="UNREADABLE"
+            "standard input is empty; the command before this one may have failed", code="UNREADABLE"
         )
     if document.too_large:
-        raise SpecError("The specification is too large", [TOO_LARGE])
+        raise SpecError("the specification is too large", [TOO_LARGE])
     return document.content
 
 

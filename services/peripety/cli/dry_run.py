@@ -50,7 +50,7 @@ def _tell(report: DryRunReport, *, wanted: float) -> None:
     out.print(
         f"{report.runs} runs of at most {report.horizon} turns, persona {report.persona}, core {sim.BACKEND}"
     )
-    out.print(f"  lost {report.fail_rate:.1%} of them; the scenario asks for at least {wanted:.1%}")
+    out.print(f"  lost {report.fail_rate:.1%} of them; the scenario requires at least {wanted:.1%}")
     out.print(f"  lost {report.lost}, won {report.won}, survived {report.survived}, errored {report.errored}")
     for condition, count in report.losses.items():
         out.print(f"    lost by {printable(condition)}: {count}")

@@ -32,7 +32,7 @@ def explain(error: PeripetyError) -> int:
     for line in details:
         console.print(line)
     if error.retry_after is not None:
-        console.print(f"  try again in {error.retry_after:g} s")
+        console.print(f"  retry in {error.retry_after:g} s")
     return (
         MISUSED
         if isinstance(error, InvalidArgumentError) and not isinstance(error, SpecError)

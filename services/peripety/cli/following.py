@@ -64,7 +64,7 @@ def watch(request: pb.WatchSessionRequest, server: str | None, *, as_json: bool)
 async def _odds(request: pb.GetOddsRequest, server: str | None) -> pb.GetOddsResponse:
     told = pb.GetOddsResponse()
     async with sessions_at(server) as stub:
-        with progress("playing futures", request.runs or None) as advance:
+        with progress("simulating futures", request.runs or None) as advance:
             async for response in stub.GetOdds(request):
                 advance(response.runs - told.runs)
                 told = response
@@ -83,7 +83,7 @@ async def _watch(request: pb.WatchSessionRequest, server: str | None, *, as_json
             elif kind == "seat_acted":
                 results().print(_acted(response.seat_acted))
             elif kind == "rewound":
-                results().print(f"\nTaken back to turn {response.rewound.turn}")
+                results().print(f"\nRewound to turn {response.rewound.turn}")
             elif kind == "closed":
                 results().print(f"  {response.closed.reason}")
 

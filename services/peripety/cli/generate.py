@@ -72,8 +72,8 @@ def generate(about: str | None, wishes: Wishes, *, as_json: bool, out: Path | No
     """
     require_place(out)
     if about is None:
-        about = (ask("What is the scenario about? > ") if sys.stdin.isatty() else None) or ""
-    request = wishes.request(read_text(about, "--about"))
+        about = (ask("Describe the scenario > ") if sys.stdin.isatty() else None) or ""
+    request = wishes.request(read_text(about, "--description"))
     is_piped = as_json or (out is None and not sys.stdout.isatty())
     with live_story(asides() if is_piped else results()) as story:
         spec = asyncio.run(_generate(request, story))

@@ -33,7 +33,7 @@ def models(provider: str | None, *, as_json: bool) -> None:
     known = catalogue.models(provider)
     if not known:
         providers = ", ".join(dict.fromkeys(model.provider for model in catalogue.models()))
-        raise typer.BadParameter(f"no model of {provider} is known by name; there are some of {providers}")
+        raise typer.BadParameter(f"--provider: unknown provider {provider}; use one of {providers}")
     if as_json:
         for model in known:
             write_json(_MODEL.dump_python(model, mode="json") | {"capabilities": _can(model)})
@@ -78,7 +78,7 @@ def _when(price: Price, today: date) -> Iterator[str]:
     if price.min_input_tokens:
         yield f"from {price.min_input_tokens:,} tokens"
     if price.peak:
-        yield "in peak hours"
+        yield "at peak hours"
 
 
 def _dollars(price: Price | None) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def require_place(out: Path | None) -> None:
         BadParameter: it is a folder, or its folder does not exist.
     """
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise typer.BadParameter(f"cannot write {out}: name a file in a folder that exists")
+        raise typer.BadParameter(f"cannot write {out}: choose a file in an existing folder")
 
 
 def save(content: bytes, out: Path) -> None:

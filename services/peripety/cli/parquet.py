@@ -57,9 +57,7 @@ def rows(file: str) -> Iterator[Row]:
 def _columns(file: str, names: list[str]) -> list[str]:
     if _SPEC not in names:
         found = ", ".join(map(printable, names)) or "none"
-        raise _unreadable(
-            file, f"it has no column {_SPEC}, which holds the specifications; its columns: {found}"
-        )
+        raise _unreadable(file, f"column {_SPEC} with the specifications is missing; columns: {found}")
     return [name for name in (_SPEC, _ID) if name in names]
 
 

@@ -116,13 +116,13 @@ def play(
     """Play in this process; ask at the terminal unless told to play alone."""
     if not auto and not (sys.stdin.isatty() and about != "-"):
         raise typer.BadParameter(
-            "there is no terminal to ask at: add --auto, and --turns N for how long to play"
+            "standard input is not a terminal: add --auto, and --turns N to limit the game"
         )
     if about is None:
-        about = "" if auto else ask("What is the scenario about? > ") or ""
+        about = "" if auto else ask("Describe the scenario > ") or ""
     limit = turns if turns is not None or not auto else TURNS
     player: Player = RoundRobin() if auto else Person()
-    description = read_text(about, "--about")
+    description = read_text(about, "--description")
     view = JsonView() if as_json else Story(results())
 
     async def start() -> None:

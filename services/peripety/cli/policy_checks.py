@@ -53,7 +53,7 @@ def usable(findings: Iterable[common.Finding]) -> list[Finding]:
     """
     found = list(map(finding_from_proto, findings))
     if any(one.severity is Severity.ERROR for one in found):
-        raise SpecError("The policy cannot be used", found)
+        raise SpecError("the policy has errors", found)
     return found
 
 
@@ -102,7 +102,7 @@ def analyze(source: Source, server: str | None, *, as_json: bool) -> int:
         kind = enum_word(_ISSUE, issue.kind)
         results().print(f"{in_one_line(issue.rule_id)}: {kind}: {in_one_line(issue.message)}", style="yellow")
         if issue.HasField("witness"):
-            results().print(f"  shown by: {request_words(issue.witness)}")
+            results().print(f"  example: {request_words(issue.witness)}")
     results().print(counted(len(told.issues), "issue"))
     return FOUND_WRONG if told.issues else 0
 
@@ -190,10 +190,10 @@ def _masked_lines(
 
 def _compared_words(told: pb.DiffPoliciesResponse) -> str:
     if told.equivalent:
-        return "they decide every request the same"
+        return "the policies decide every request alike"
     if told.changes:
-        return f"they differ: {counted(len(told.changes), 'example')}"
-    return "no difference was found, and none was ruled out"
+        return f"the policies differ: {counted(len(told.changes), 'example')}"
+    return "no difference was found, but equivalence is not proved"
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -34,7 +34,7 @@ def require_folder(out: Path | None) -> None:
         BadParameter: there is a file in its way.
     """
     if out is not None and any(path.is_file() for path in (out, *out.parents)):
-        raise typer.BadParameter(f"cannot write to {out}: name a folder")
+        raise typer.BadParameter(f"cannot write to {out}: choose a folder")
 
 
 def compile_policy(
@@ -75,5 +75,5 @@ async def _compiled(
                     return event.compiled
                 if event.HasField("failed"):
                     found = list(map(finding_from_proto, event.failed.findings))
-                    raise SpecError("Rules and scenarios could not be brought together", found)
-    raise InternalError("The policy service ended its stream without a result")
+                    raise SpecError("rules and scenarios could not be reconciled", found)
+    raise InternalError("the policy service ended its stream without a result")

@@ -80,7 +80,7 @@ class Source:
             BadParameter: there are none.
         """
         if self.scenarios is None and not self.policy.policy_id:
-            raise typer.BadParameter("name the scenarios: --scenarios FILE")
+            raise typer.BadParameter("scenarios are missing: add --scenarios FILE")
         return self.scenarios or ()
 
 
@@ -98,15 +98,17 @@ def order(
     """
     if folder is not None:
         if not folder.is_dir():
-            raise typer.BadParameter(f"{folder} is no folder; name files with --constitution and --tools")
+            raise typer.BadParameter(
+                f"{folder} is not a folder; to use files, add --constitution FILE and --tools FILE"
+            )
         constitution = constitution or str(folder / _CONSTITUTION)
         tools = tools or str(folder / _TOOLS)
         handwritten = handwritten or _if_there(folder / _HANDWRITTEN)
         foundation = foundation or _if_there(folder / _FOUNDATION)
     if constitution is None or tools is None:
-        raise typer.BadParameter("name a folder, or --constitution FILE and --tools FILE")
+        raise typer.BadParameter("input is missing: add a folder, or --constitution FILE and --tools FILE")
     if [constitution, tools, handwritten, foundation].count(STDIN) > 1:
-        raise typer.BadParameter("only one file can come from standard input")
+        raise typer.BadParameter("only one file can be standard input")
     return Order(constitution, tools, handwritten, foundation)
 
 
@@ -144,7 +146,7 @@ def _json(file: str) -> Any:
     try:
         return json.loads(_text(file))
     except (ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"{printable(file)} is no JSON: {error}", code="FILE_INVALID") from None
+        raise InvalidArgumentError(f"{printable(file)} is not JSON: {error}", code="FILE_INVALID") from None
 
 
 def _text(file: str) -> str:

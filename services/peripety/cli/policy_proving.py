@@ -67,7 +67,7 @@ def cover(source: Source, most: int, server: str | None, *, out: Path | None, as
     if out is not None:
         save(suite_bytes([jsonify(one) for one in [*given, *made]]), out)
     console = asides() if as_json else results()
-    console.print(f"{counted(len(made), 'scenario')} made; a person should agree with what they expect")
+    console.print(f"{counted(len(made), 'scenario')} generated; review what they expect")
     for line in (*coverage_lines(covered.coverage), *mutation_lines(covered.mutation)):
         console.print(line)
 
@@ -85,7 +85,7 @@ async def _mutated(
                     advance(len(event.mutants.mutants) / max(event.mutants.total, 1))
                     for mutant in event.mutants.mutants if as_json else ():
                         write_json(jsonify(mutant))
-    raise InternalError("The policy service ended its stream without a score")
+    raise InternalError("the policy service ended its stream without a score")
 
 
 async def _covered(
@@ -107,4 +107,4 @@ async def _covered(
                 else:
                     expected = enum_word(_EXPECTED, event.scenario.expected)
                     results().print(f"{expected}: {request_words(event.scenario.request)}")
-    raise InternalError("The policy service ended its stream without a result")
+    raise InternalError("the policy service ended its stream without a result")

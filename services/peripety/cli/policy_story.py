@@ -101,12 +101,12 @@ class PolicyStory:
     def _compiled(self, compiled: pb.CompilePolicyResponse.Compiled) -> None:
         policy = compiled.policy
         rules = json.loads(policy.document)["rules"]
-        cached = ", as compiled before for the same input; no model was asked" if compiled.from_cache else ""
+        cached = ", cached for the same input; no model was called" if compiled.from_cache else ""
         self._print(f"{counted(len(rules), 'rule')}, {sources_words(policy.scenarios)}{cached}", "bold")
         self._lines(coverage_lines(policy.verification.coverage))
         if policy.verification.HasField("mutation"):
             self._lines(mutation_lines(policy.verification.mutation))
-        self._print(f"  {counted(len(policy.audit), 'decision')} on the way{_used(compiled.usage)}")
+        self._print(f"  {counted(len(policy.audit), 'decision')} recorded{_used(compiled.usage)}")
         self._findings(compiled.findings)
 
     def _findings(self, findings: Iterable[common.Finding]) -> None:

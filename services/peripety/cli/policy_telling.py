@@ -82,7 +82,7 @@ def mutation_lines(score: quality.MutationScore) -> Iterator[str]:
     counting = score.killed + score.survived
     yield (
         f"  mutants killed: {score.killed:,} of {counting:,} ({score.score:.1%}),"
-        f" {score.equivalent:,} more proved to change nothing"
+        f" {score.equivalent:,} more proved equivalent"
     )
     for mutant in score.survivors[:_SHOWN]:
         yield f"    survives: {mutant_words(mutant)}"
@@ -120,14 +120,14 @@ def audit_line(entry: pb.AuditEntry) -> str:
         case "discarded":
             thrown = entry.discarded
             always = enum_word(_DECISION, thrown.actual)
-            what = f"{thrown.scenario.description}: discarded, {thrown.rule} always says {always}"
+            what = f"{thrown.scenario.description}: discarded, {thrown.rule} always decides {always}"
         case "rule_patch":
             patch = entry.rule_patch
             what = f"rule {patch.rule_id}: {_PATCHED[enum_word(_PATCH, patch.kind)]}; {patch.reasoning}"
         case _:
             judged = entry.judgement
             blame = enum_word(_BLAME, judged.blame)
-            put_aside = ", which was put aside" if judged.overruled else ""
+            put_aside = ", which was overruled" if judged.overruled else ""
             what = f"{judged.scenario_description}: blames {blame}{put_aside}; {judged.reasoning}"
     return f"  {in_one_line(entry.actor)}: {in_one_line(what)}"
 

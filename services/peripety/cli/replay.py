@@ -40,7 +40,7 @@ def replay(source: str, *, as_json: bool) -> int:
 def _verdict(file: IO[bytes], size: int | None) -> Verdict:
     verification = Verification(file)
     shown = 0
-    with progress("playing again", size) as advance:
+    with progress("replaying", size) as advance:
         for _ in verification.turns():
             if size is not None:
                 advance(file.tell() - shown)
@@ -60,7 +60,7 @@ def _tell(verdict: Verdict) -> None:
             f" written by {in_one_line(header.exported_by)}"
         )
         out.print(
-            f"  {verdict.turns:,} of {header.turns:,} turns played again on the {sim.BACKEND} core,"
+            f"  {verdict.turns:,} of {header.turns:,} turns replayed on the {sim.BACKEND} core,"
             f" {verdict.mismatches:,} of them differ; chain {header.chain_hash[:_SHOWN_HASH]}"
         )
     for line, defects in groupby(verdict.defects, key=attrgetter("line")):

@@ -159,7 +159,7 @@ def _tell_flaws(file: Path, flaws: Sequence[dict[str, Any]]) -> None:
 
 def _unmatched(simulator: Simulator) -> int:
     """Say that nothing matched, and what came closest to it."""
-    code = _fail("no rule matches this prompt, and the scenario has no default_response")
+    code = _fail("no rule matches this prompt, and the script has no default_response")
     (call,) = simulator.captured.last()
     if isinstance(call.outcome, Unmatched):
         for near in call.outcome.closest:

@@ -49,7 +49,7 @@ def specifications(sources: Sequence[str]) -> Iterator[Document[Place]]:
             is_empty = False
             yield document
         if is_empty and Path(source).is_dir():
-            reason = f"cannot read {printable(source)}: no {', '.join(_SUFFIXES)} is in this folder"
+            reason = f"cannot read {printable(source)}: the folder has no {', '.join(_SUFFIXES)} file"
             yield _unreadable(source, InvalidArgumentError(reason, code="UNREADABLE"))
 
 

@@ -31,12 +31,12 @@ _SHOWN_VALUE = 60
 _SHOWN_HASH = 12
 _HOW = {
     session_pb2.RESOLUTION_REPAIRED: ", narration repaired once",
-    session_pb2.RESOLUTION_SERVER_RESOLVED: ", told by the server",
+    session_pb2.RESOLUTION_SERVER_RESOLVED: ", fallback narration",
 }
 _NARRATED, _ABANDONED = "narrated", "abandoned"
 _WAYS = {
     session_pb2.RESOLUTION_REPAIRED: "repaired",
-    session_pb2.RESOLUTION_SERVER_RESOLVED: "told by the server",
+    session_pb2.RESOLUTION_SERVER_RESOLVED: "fallback",
 }
 
 
@@ -117,7 +117,7 @@ class Story:
         """Tell how a session begins: through whose eyes, and what is at stake for them."""
         self._line(f"\nSession {session.session_id}, seed {session.seed}, turn {session.turn}")
         entity = f" ({viewpoint.entity_id})" if viewpoint.entity_id else ""
-        self._line(f"  seen by {printable(viewpoint.name)}{entity}")
+        self._line(f"  point of view: {printable(viewpoint.name)}{entity}")
         self._lines((f"    {line}" for line in printable(viewpoint.description).splitlines()), "bold")
 
     def turn(self, event: session_pb2.TurnEvent) -> None:
@@ -236,7 +236,7 @@ _TELLERS: dict[str, Callable[[Any], list[str]]] = {
     "rolled": _rolled,
     "dialogue": lambda event: [f"  {printable(event.entity_id)}: {printable(event.utterance)}"],
     "narrative_retracted": lambda event: [f"  (this narration is void: {printable(event.reason)})"],
-    "degraded": lambda event: [f"  (told by the server, {event.reason}: {printable(event.message)})"],
+    "degraded": lambda event: [f"  (fallback narration, {event.reason}: {printable(event.message)})"],
     "committed": _committed,
     "rule_failed": _rule_failed,
 }
@@ -319,7 +319,7 @@ def _summary(completed: scenario_pb2.GenerateScenarioResponse.Completed) -> list
         ]
     )
     by = "rules, without a language model" if completed.authored_without_model else completed.model
-    when = " before, for the same description" if completed.from_cache else _used(completed.usage)
+    when = ", cached for the same description" if completed.from_cache else _used(completed.usage)
     lines = [f"{printable(spec['name'])}: {counts}", f"  written by {printable(by)}{when}"]
     return [*lines, _fairness(completed.certificate)] if completed.HasField("certificate") else lines
 

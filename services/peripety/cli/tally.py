@@ -73,7 +73,7 @@ class Tally:
         undecided = f", {self.undecided} undecided" if self.undecided else ""
         yield (
             f"{self.valid} valid, {self.invalid} invalid, {self.unreadable} unreadable{undecided}"
-            f" in {self.seconds:.1f} s, {self.rate:,.0f} a second"
+            f" in {self.seconds:.1f} s, {self.rate:,.0f} per second"
         )
         by_count = sorted(self._codes.items(), key=lambda item: (-item[1], item[0]))
         for code, count in by_count[:_CODES_TOLD]:
@@ -110,7 +110,7 @@ def _bar(tally: Tally, total: int | None) -> Iterator[Callable[[float], None]]:
 
         def advance(size: float) -> None:
             bar.update(
-                task, advance=size, description=f"{tally.judged:,} checked, {tally.rate:,.0f} a second"
+                task, advance=size, description=f"{tally.judged:,} checked, {tally.rate:,.0f} per second"
             )
 
         yield advance
@@ -136,4 +136,4 @@ class _Lines:
         if self._total and self._done:
             seconds = self._told * max(0.0, self._total / self._done - 1)
             left = f", about {seconds:,.0f} s left"
-        errors().print(f"{self._tally.judged:,} checked, {self._tally.rate:,.0f} a second{left}")
+        errors().print(f"{self._tally.judged:,} checked, {self._tally.rate:,.0f} per second{left}")

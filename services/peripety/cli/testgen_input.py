@@ -67,12 +67,12 @@ def description(given: str | None, file: str | None) -> str:
         InvalidArgumentError: it cannot be read.
     """
     if (given is None) == (file is None):
-        raise typer.BadParameter("say what is to be tested: DESCRIPTION, or --file FILE")
+        raise typer.BadParameter("the description is missing: add DESCRIPTION or --file FILE")
     if file is None:
         return read_text(given or "", "DESCRIPTION")
     document = read_document(file)
     if document.too_large:
-        reason = "is longer than 1 MiB; at most 100 KiB are accepted"
+        reason = "is longer than 1 MiB; the limit is 100 KiB"
         raise InvalidArgumentError(f"{printable(file)} {reason}", code="BAD_TEXT")
     try:
         return document.content.decode()
@@ -120,7 +120,7 @@ def subject(
         BadParameter: several are named, or a command that is empty.
     """
     if sum(one is not None for one in (scenario, policy, argv)) > 1:
-        raise typer.BadParameter("name one of --scenario, --policy and --command")
+        raise typer.BadParameter("--scenario, --policy and --command exclude each other; use one")
     if scenario is not None:
         if _STORED.fullmatch(scenario) and not Path(scenario).exists():
             return pb.Subject(scenario_id=scenario)
@@ -130,7 +130,7 @@ def subject(
     if argv is None:
         return None
     if not argv:
-        raise typer.BadParameter("name the command after --: --command -- PROGRAM ARGUMENT...")
+        raise typer.BadParameter("the command is missing after --: --command -- PROGRAM ARGUMENT...")
     where = "" if directory is None else str(directory.resolve())
     return pb.Subject(command=pb.CommandSubject(argv=argv, working_directory=where))
 

@@ -69,7 +69,7 @@ def wanted(server: str | None, out: Path | None, form: str | None, *, as_json: b
     if out is not None:
         return Wanted(server, out, _form(out, form), as_json)
     if form is not None:
-        raise typer.BadParameter("--format goes with -o FILE")
+        raise typer.BadParameter("--format needs -o FILE")
     return Wanted(server, None, pb.TEST_FORMAT_UNSPECIFIED, as_json)
 
 
@@ -144,7 +144,7 @@ class _Shown:
             last = self._last
             if last.HasField("error"):
                 errors().print(error_line(last.error), style="red")
-                errors().print(f"what was made is kept; see: {self._command('show')}")
+                errors().print(f"the tests made so far are stored; see: {self._command('show')}")
             if out is not None and last.run_id:
                 await _export(stub, pb.ExportTestsRequest(run_id=last.run_id, format=self._wanted.form), out)
                 asides().print(f"the tests are in {printable(str(out))}", style="dim")
@@ -153,7 +153,7 @@ class _Shown:
     def tell_how_to_go_on(self) -> None:
         """Say how to go on with it, where it has begun."""
         if self._last.run_id:
-            errors().print(f"what was made is kept; go on with: {self._command('resume')}")
+            errors().print(f"the tests made so far are stored; continue with: {self._command('resume')}")
 
     def _command(self, name: str) -> str:
         server = f" --server {shlex.quote(self._wanted.server)}" if self._wanted.server else ""
@@ -212,7 +212,7 @@ def _form(out: Path | None, form: str | None) -> pb.TestFormat.ValueType:
     if form is not None:
         return pb.TestFormat.Value(f"TEST_FORMAT_{form.upper()}")
     if out is None:
-        raise typer.BadParameter("name a file: -o FILE, or say what to print: --format pytest")
+        raise typer.BadParameter("the output is missing: add -o FILE, or --format pytest to print")
     if out.suffix not in _ENDINGS:
-        raise typer.BadParameter(f"{out} ends in none of {', '.join(_ENDINGS)}: add --format")
+        raise typer.BadParameter(f"{out} does not end in {', '.join(_ENDINGS)}: add --format")
     return _ENDINGS[out.suffix]

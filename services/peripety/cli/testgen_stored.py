@@ -97,7 +97,7 @@ def show(run_id: str, server: str | None, *, as_json: bool) -> None:
 def cancel(run_id: str, server: str | None) -> None:
     """Stop a run; its tests are kept."""
     run = asyncio.run(_cancel(run_id, server))
-    results().print(f"{in_one_line(run_id)} is stopped; {counted(len(run.tests), 'test')} kept")
+    results().print(f"{in_one_line(run_id)} is stopped; {counted(len(run.tests), 'test')} stored")
 
 
 def delete(run_id: str, server: str | None) -> None:
@@ -127,7 +127,7 @@ async def _run_tests(request: pb.RunTestsRequest, run_id: str, server: str | Non
                 ran.append(response.test_ran)
     passed = sum(one.verdict.status == pb.TEST_STATUS_PASSED for one in ran)
     if not as_json:
-        out.print(f"{passed:,} passed, {len(ran) - passed:,} did not", style="bold")
+        out.print(f"{passed:,} passed, {len(ran) - passed:,} failed", style="bold")
     return 0 if passed == len(ran) else FOUND_WRONG
 
 

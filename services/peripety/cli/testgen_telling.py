@@ -33,15 +33,15 @@ _STATUS = pb.TestVerdict.DESCRIPTOR.fields_by_name["status"]
 _PHASE = pb.TestGenEvent.Progress.DESCRIPTOR.fields_by_name["phase"]
 _LEVEL = pb.TestGenEvent.Duplicate.DESCRIPTOR.fields_by_name["level"]
 _STOPPED = {
-    pb.STOPPED_BY_SATISFIED: "nothing was missing any more",
-    pb.STOPPED_BY_TARGET_TOTAL_TESTS: "there were as many tests as were wanted",
+    pb.STOPPED_BY_SATISFIED: "the tests were complete",
+    pb.STOPPED_BY_TARGET_TOTAL_TESTS: "the target number of tests was reached",
     pb.STOPPED_BY_MAX_TOTAL_ROUNDS: "all rounds were used",
-    pb.STOPPED_BY_MAX_TOTAL_TOKENS: "another question might have used more tokens than allowed",
-    pb.STOPPED_BY_MAX_TOTAL_TIME: "the time was over",
+    pb.STOPPED_BY_MAX_TOTAL_TOKENS: "another request might have exceeded the token limit",
+    pb.STOPPED_BY_MAX_TOTAL_TIME: "the time limit was reached",
     pb.STOPPED_BY_EXPECTED_GAIN: "another round was not expected to add anything",
     pb.STOPPED_BY_CANCELLED: "it was cancelled",
-    pb.STOPPED_BY_BUDGET: "the budget might have been passed",
-    pb.STOPPED_BY_ROUNDS_USED: "every category and the refinement had its rounds",
+    pb.STOPPED_BY_BUDGET: "the budget might have been exceeded",
+    pb.STOPPED_BY_ROUNDS_USED: "every category and the refinement used its rounds",
     pb.STOPPED_BY_ERROR: "it failed",
 }
 _LONGEST = 160
@@ -61,7 +61,7 @@ def card_lines(test: pb.GeneratedTest) -> Iterator[str]:
     if test.combinatorial:
         yield f"○ {name} {category}: {short(test.input)}{expected and ' → '}{expected}"
         return
-    yield f"● {name} {category}, sure to {test.confidence:.0%}"
+    yield f"● {name} {category}, confidence {test.confidence:.0%}"
     yield f"    given    {short(test.input)}"
     if expected:
         yield f"    expects  {expected}"
@@ -87,8 +87,8 @@ def duplicate_line(duplicate: pb.TestGenEvent.Duplicate) -> str:
     """A test that was dropped, and why."""
     same = {
         pb.DUPLICATE_LEVEL_CANONICAL: "has the same input as",
-        pb.DUPLICATE_LEVEL_NEAR: "hardly differs from",
-        pb.DUPLICATE_LEVEL_KILLS: "catches what is caught by",
+        pb.DUPLICATE_LEVEL_NEAR: "is nearly identical to",
+        pb.DUPLICATE_LEVEL_KILLS: "catches the same mutants as",
     }.get(duplicate.level, enum_word(_LEVEL, duplicate.level))
     one, other = in_one_line(duplicate.test.test_id), in_one_line(duplicate.duplicate_of)
     return f"  = {one} dropped: it {same} {other}"
@@ -145,11 +145,11 @@ def stats_lines(stats: pb.TestRunStats, categories: Iterable[pb.Category]) -> It
     if stats.HasField("quality"):
         yield from quality_lines(stats.quality, stats.total_tests)
     else:
-        yield "  measured: nothing, since no test was run"
+        yield "  measured: nothing, because no test was run"
     used = f"  {stats.duration.ToTimedelta().total_seconds():.1f} s"
-    yield f"{used} · {model_usage_line(stats.usage)}" if stats.usage.calls else f"{used}, no model was asked"
+    yield f"{used} · {model_usage_line(stats.usage)}" if stats.usage.calls else f"{used}, no model was called"
     for doubt in stats.uncertainties:
-        yield f"  not sure: {in_one_line(doubt)}"
+        yield f"  uncertain: {in_one_line(doubt)}"
 
 
 def quality_lines(quality: pb.Quality, tests: int) -> Iterator[str]:

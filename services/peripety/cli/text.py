@@ -42,7 +42,7 @@ def read_text(given: str, name: str) -> str:
         sys.stdin.buffer.read(MAX_INPUT_BYTES + 1) if given == "-" else given.encode(errors="surrogateescape")
     )
     if len(content) > MAX_INPUT_BYTES:
-        raise _unusable(name, "is longer than 1 MiB; at most 100 KiB are accepted")
+        raise _unusable(name, "is longer than 1 MiB; the limit is 100 KiB")
     try:
         return content.decode()
     except UnicodeDecodeError as error:

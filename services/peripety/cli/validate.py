@@ -91,10 +91,8 @@ def _check(
 
 def _interrupted(resume: Path | None) -> str:
     if resume is None:
-        return (
-            "interrupted; with --resume FILE the verdicts are kept, and the same command goes on from there"
-        )
-    return f"interrupted; the same command goes on from the verdicts in {printable(str(resume))}"
+        return "interrupted; add --resume FILE to store verdicts and to continue from them"
+    return f"interrupted; run the same command to continue from the verdicts in {printable(str(resume))}"
 
 
 def _tell(place: Place, verdict: Verdict) -> None:

@@ -31,7 +31,7 @@ class Viewpoint:
     description: str
 
 
-PUBLIC = Viewpoint("", "everybody (the public view)", "")
+PUBLIC = Viewpoint("", "the public view", "")
 
 
 def viewpoint_of(spec: bytes, wanted: str | None) -> Viewpoint:
@@ -46,11 +46,10 @@ def viewpoint_of(spec: bytes, wanted: str | None) -> Viewpoint:
         return next(iter(playable.values())) if len(playable) == 1 else PUBLIC
     if wanted not in playable:
         choices = ", ".join(list(playable)[:_LISTED])
-        reason = (
-            f"is no playable entity: {f'use one of {choices}' if choices else 'leave it out, there is none'}"
-        )
+        remedy = f"use one of {choices}" if choices else "the scenario has none; leave it out"
+        reason = f"is not a playable entity: {remedy}"
         raise InvalidArgumentError(
-            f"The point of view '{wanted[:64]}' {reason}",
+            f"point of view '{wanted[:64]}' {reason}",
             code="UNKNOWN_ENTITY",
             violations=[FieldViolation("--pov", reason)],
         )

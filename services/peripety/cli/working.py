@@ -52,4 +52,4 @@ async def _last(events: AsyncIterator[object], doing: str, kinds: tuple[type[_Re
                     done = event.fraction
                 elif isinstance(event, kinds):
                     return event
-    raise InternalError("The work ended without its result")
+    raise InternalError("the operation ended without a result")

@@ -59,7 +59,7 @@ def test_a_stored_session_is_played_again() -> None:
     session_id = imported()
     result = run("replay", session_id)
     assert result.exit_code == 0
-    assert result.stdout == f"3 turns played again on the {sim.BACKEND} core, 0 of them differ\n"
+    assert result.stdout == f"3 turns replayed on the {sim.BACKEND} core, 0 of them differ\n"
     *turns, end = map(
         json.loads, run("replay", session_id, "--first-turn", "2", "--json").stdout.splitlines()
     )
