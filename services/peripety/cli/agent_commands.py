@@ -1,4 +1,4 @@
-"""`peripety agent`: its commands and their options."""
+"""Commands and options of `peripety agent`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def run(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run an agent and show what its phases say and use; tools with a command are run here."""
+    """Run an agent. Tools that have a command run on this machine.
+
+    Shows the output and the usage of each phase.
+    """
     from peripety.cli import agent_run  # noqa: PLC0415 - loads the services
     from peripety.cli.agent_file import read_agent  # noqa: PLC0415
 
@@ -90,7 +93,7 @@ def show(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the phases of a run came to."""
+    """Show the results of the phases of a run."""
     from peripety.cli.agent_run import show_run  # noqa: PLC0415 - loads the services
 
     show_run(run_id, server, as_json=as_json)

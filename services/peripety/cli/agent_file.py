@@ -1,4 +1,4 @@
-"""Files that describe agents: TOML in, a manifest out, or everything that is wrong with it."""
+"""Agent files: TOML to a manifest, with all problems of a file in one error."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _Seconds = Annotated[_Number, Field(le=MAX_SECONDS)]
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """An agent, and what only the command line needs to know of it.
+    """An agent manifest with the settings that only the command line uses.
 
     Attributes:
-        manifest: what it does.
-        budget: the most that a run may use; None for no cap.
+        manifest: the agent.
+        budget: the limit of a run; None for no limit.
         commands: the tools that are commands of this machine, by name.
     """
 
@@ -51,10 +51,10 @@ class AgentFile:
     commands: Mapping[str, Command]
 
     def phase(self, phase_id: str) -> pb.Phase:
-        """A phase of it.
+        """Return the phase with an id.
 
         Raises:
-            InvalidArgumentError: there is none of that id.
+            InvalidArgumentError: the file has no phase with this id.
         """
         for phase in self.manifest.phases:
             if phase.phase_id == phase_id:
@@ -193,10 +193,12 @@ class _Agent(_Table):
 
 
 def read_agent(path: Path) -> AgentFile:
-    """Read the file of an agent; `{ "$file" = "path" }` in it stands for what is in that file beside it.
+    """Read an agent file.
+
+    `{ "$file" = "path" }` is replaced by the content of that file, relative to the agent file.
 
     Raises:
-        InvalidArgumentError: it cannot be read, or something in it is wrong; the violations name all of it.
+        InvalidArgumentError: the file cannot be read or is not valid; the violations list every problem.
     """
     try:
         document = tomllib.loads(path.read_bytes().decode())
@@ -222,7 +224,10 @@ def read_agent(path: Path) -> AgentFile:
 
 
 def _with_files(value: Any, place: str, files: Files, problems: list[tuple[str, str]]) -> Any:
-    """A value with what is in the files that it names; what cannot be had is noted and left as it is."""
+    """Return a value with its file references resolved.
+
+    A file that cannot be read is added to the problems.
+    """
     if isinstance(value, list):
         return [_with_files(one, f"{place}[{at}]", files, problems) for at, one in enumerate(value)]
     if not isinstance(value, dict):

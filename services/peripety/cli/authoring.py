@@ -1,4 +1,4 @@
-"""From a description to a stored scenario and its next version: calls whose events are shown as they come."""
+"""Scenario authoring calls: generate, compile and amend, with their events shown as they arrive."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["amend_scenario", "compile_scenario", "write_specification"]
 async def write_specification(
     channel: grpc.aio.Channel, request: scenario_pb2.GenerateScenarioRequest, view: View
 ) -> scenario_pb2.GenerateScenarioResponse.Completed:
-    """Have a specification written; the request gets an id here.
+    """Generate a specification and return the result. Sets the id of the request.
 
     Raises:
-        SpecError: no draft passed.
+        SpecError: no draft passed the checks.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request.request_id = str(uuid4())
@@ -43,10 +43,10 @@ async def write_specification(
 async def compile_scenario(
     channel: grpc.aio.Channel, *, spec: bytes, view: View, version_of: str = ""
 ) -> scenario_pb2.CompiledScenario:
-    """Have a specification checked, dry-run and stored, as a version of another scenario when one is named.
+    """Validate, dry-run and store a specification, as a version of `version_of` if that is set.
 
     Raises:
-        SpecError: it cannot be accepted.
+        SpecError: the specification is rejected.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request = scenario_pb2.CompileScenarioRequest(request_id=str(uuid4()), spec=spec, version_of=version_of)
@@ -62,10 +62,10 @@ async def compile_scenario(
 async def amend_scenario(
     channel: grpc.aio.Channel, request: scenario_pb2.AmendScenarioRequest, story: Story
 ) -> scenario_pb2.AmendScenarioResponse.Amended:
-    """Have a stored scenario changed; the request gets an id here.
+    """Change a stored scenario. Sets the id of the request.
 
     Raises:
-        SpecError: the change cannot be made.
+        SpecError: the change is not possible.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request.request_id = str(uuid4())

@@ -1,4 +1,4 @@
-"""`peripety balance`: numbers moved until a specification is lost as often as wanted, without a server."""
+"""`peripety balance`: tune the numbers of a specification to a target loss rate, without a server."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _TARGET = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*-\s*(\d+(?:\.\d+)?)\s*%?\s*")
 
 
 def target(text: str) -> Target:
-    """A target such as `30-40`, in percent.
+    """Parse a target range such as `30-40`, in percent.
 
     Raises:
-        BadParameter: it is none.
+        BadParameter: the text is not a range.
     """
     match = _TARGET.fullmatch(text)
     ends = [float(end) / 100 for end in match.groups()] if match else []
@@ -50,10 +50,10 @@ def target(text: str) -> Target:
 
 
 def options(persona: Persona, seed: int | None, max_runs: int | None) -> DryRunOptions:
-    """How to simulate.
+    """Return the options of the simulation.
 
     Raises:
-        InvalidArgumentError: one of them is out of range.
+        InvalidArgumentError: an option is out of range.
     """
     asked = DryRunOptions(persona, seed, max_runs or CONFIRMING_RUNS)
     check_options(asked)
@@ -61,7 +61,7 @@ def options(persona: Persona, seed: int | None, max_runs: int | None) -> DryRunO
 
 
 def balance(source: str, wanted: Target, asked: DryRunOptions, *, as_json: bool, out: Path | None) -> int:
-    """Balance the specification in `source`, tell and save what came of it, and return the exit code."""
+    """Balance the specification in `source`, print and save the result, and return the exit code."""
     require_place(out)
     order = BalanceOrder(read_specification(source), wanted, asked)
     with closing(Workers()) as workers:

@@ -1,4 +1,7 @@
-"""`peripety bench-narrator`: how well a model tells turns, measured against what the engine knows of them."""
+"""`peripety bench-narrator`: measure how well a model narrates.
+
+The reference is the engine's own record of each turn.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "bench_narrator"]
 
 _WRITTEN = 3
-# An answer that was given before says nothing of how long one takes.
+# A cached answer has no meaningful latency.
 _NO_STORED_ANSWERS = {"response_cache_memory_bytes": 0, "response_cache_disk_bytes": 0}
 _SHARES = (
     ("clean_rounds", "rounds without any error"),
@@ -66,16 +69,16 @@ _TIMES = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is played.
+    """Settings of a benchmark.
 
     Attributes:
-        files: specifications; empty for some that are written offline.
-        sessions: how many games.
-        turns: most turns of each.
-        at_once: how many games at the same time.
-        seed: what all that is drawn follows from.
-        model: who narrates, as `provider/model`; empty for the configured one.
-        pov: whose view is taken; None for the only playable entity's, else the public one.
+        files: specifications; empty to generate some offline.
+        sessions: number of games.
+        turns: maximum turns of a game.
+        at_once: number of games played at the same time.
+        seed: the seed of all random choices.
+        model: the narrator, as `provider/model`; empty for the configured one.
+        pov: the entity whose point of view is used; None for the only playable entity, else the public view.
     """
 
     files: tuple[str, ...]
@@ -87,7 +90,7 @@ class Plan:
     pov: str | None = None
 
     def specifications(self) -> Iterator[bytes]:
-        """What is played, before anything is planted in it."""
+        """Yield the specifications to play, before secrets are planted in them."""
         if self.files:
             yield from map(read_specification, self.files)
         else:
@@ -96,7 +99,7 @@ class Plan:
 
 
 def bench_narrator(plan: Plan, *, as_json: bool) -> int:
-    """Play, and print what the narrator is worth; return the exit code."""
+    """Play the games, print the measurements, and return the exit code."""
     grade = asyncio.run(_graded(plan))
     figures = {"sessions": plan.sessions, "turns": plan.turns, "seed": plan.seed, **grade.figures()}
     if as_json:
@@ -135,7 +138,7 @@ async def _graded(plan: Plan) -> Grade:
 
 
 async def _stage(channel: grpc.aio.Channel, document: bytes, plan: Plan) -> Stage:
-    """Store a specification with words planted where the point of view may not look."""
+    """Store a specification with secret words planted where the point of view has no access."""
     pov = viewpoint_of(document, plan.pov).entity_id
     spec, secrets = planted(json.loads(document), pov or None, plan.seed)
     with live_story(asides()) as story:

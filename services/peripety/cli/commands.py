@@ -1,4 +1,4 @@
-"""The commands and their options."""
+"""The `peripety` command: its sub-commands and their options."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ app.add_typer(testgen)
 
 
 class Service(Enum):
-    """What `serve` can run in one process."""
+    """Services that `serve` can run in one process."""
 
     ALL = "all"
     GATEWAY = "gateway"
@@ -55,10 +55,10 @@ class Service(Enum):
 
 
 def main() -> None:
-    """Run the command line; never returns."""
+    """Run the command line and exit the process."""
     open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character shows a substitute; it does not end the program.
+        # Print a substitute for characters that the terminal cannot encode, instead of failing.
         getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
     try:
         app()
@@ -69,7 +69,7 @@ def main() -> None:
 
         sys.exit(explain(error))
     except UnicodeEncodeError as error:
-        # Bytes that are no text arrive as characters that no message can hold.
+        # Arguments that are not UTF-8 arrive as surrogates, which no protobuf message can hold.
         if os.environ.get(DEBUG):
             raise
         from peripety.cli.failure import explain  # noqa: PLC0415 - loads rich
@@ -77,7 +77,8 @@ def main() -> None:
         told = f"argument is not UTF-8: {error.object[:80]!a}; encode it as UTF-8"
         sys.exit(explain(InvalidArgumentError(told, code="BAD_TEXT")))
     except OSError as error:
-        # What is read says so itself; what remains is output that finds no room.
+        # Input errors are reported where the input is read; an OSError that arrives at this point is an
+        # output error.
         if os.environ.get(DEBUG):
             raise
         discard_output()
@@ -105,7 +106,7 @@ def _root(
         ),
     ] = False,
 ) -> None:
-    """Free text in, a checked scenario out, turns that stream."""
+    """Turn free text into a validated scenario and play it, turn by turn."""
 
 
 @app.command()
@@ -125,7 +126,10 @@ def play(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
-    """Turn a description into a scenario and play it: all services in this process, over real gRPC."""
+    """Turn a description into a scenario and play it.
+
+    All services run in this process and communicate over gRPC.
+    """
     from peripety.cli.play import play  # noqa: PLC0415 - loads the services
 
     play(about=description, turns=turns, auto=auto, seed=seed, pov=pov, as_json=as_json)
@@ -139,7 +143,7 @@ def serve(
         typer.Option(metavar="HOST:PORT", help="Address to listen on; port 0 selects a free port."),
     ] = None,
 ) -> None:
-    """Serve all services in one process, or one of them."""
+    """Run all services in one process, or one of them."""
     from peripety.cli.serve import serve  # noqa: PLC0415 - loads the services
 
     serve(None if service is Service.ALL else service.value, listen)
@@ -161,7 +165,10 @@ def chat(
     reasoning: Annotated[bool, typer.Option("--reasoning", help="Show the reasoning of the model.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
-    """Talk to a model and see what each turn used; without a terminal, each line of input is a message."""
+    """Chat with a model and see the usage of each turn.
+
+    Without a terminal, each line of standard input is a message.
+    """
     from peripety.cli.chat import ChatOptions, chat  # noqa: PLC0415 - loads the services
 
     raise typer.Exit(chat(ChatOptions(model, system, conversation, max_output, reasoning, as_json)))
@@ -177,7 +184,10 @@ def models(
         typer.Option("--json", help="Print each model as a line of JSON; prices in pico-dollars per token."),
     ] = False,
 ) -> None:
-    """List the models that are known: limits, prices in dollars for a million tokens, and how they cache."""
+    """List known models: limits, prices, cache rules.
+
+    Prices are in dollars per million tokens.
+    """
     from peripety.cli.models import models  # noqa: PLC0415 - loads the models
 
     models(provider, as_json=as_json)
@@ -193,7 +203,7 @@ def usage(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,
 ) -> None:
-    """Show what was used of models: calls, tokens, money, and what caches saved."""
+    """Show model usage: calls, tokens, cost, cache savings."""
     from peripety.cli.usage import usage  # noqa: PLC0415 - loads the services
 
     usage(by, as_json=as_json)
@@ -204,10 +214,12 @@ def replay(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Session bundle; use - for standard input.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
 ) -> None:
-    """Play a session again from its bundle, and say whether everything comes to what is recorded.
+    """Replay a session from its bundle and verify it.
 
-    It needs nothing but the file, which `peripety sessions export` writes. Exit code 0 when it is right, 1
-    when something differs, 2 when it cannot be read. It holds everything, also what no player may see.
+    Needs only the file, which `peripety sessions export` writes. Exit code 0 if every turn matches, 1 if a
+    turn
+    differs, 2 if the file cannot be read. A bundle contains the whole state, including what no player may
+    see.
     """
     from peripety.cli import replay as command  # noqa: PLC0415 - loads the engine
 
@@ -243,10 +255,12 @@ def bench_narrator(
         bool, typer.Option("--json", help="Print the measurements as one line of JSON.")
     ] = False,
 ) -> None:
-    """Measure how well a model narrates, against what the engine knows: rules, secrets, cost, time.
+    """Measure how well a model narrates.
 
-    Games are played at random, in actions and in words, and deleted again. Exit code 1 when a turn was lost
-    or a secret came out. docs/narrators.md says what each figure means.
+    Plays random games, with actions and free text, and deletes them afterwards. Compares the narration with
+    the
+    engine: rules, secrets, cost and time. Exit code 1 if a turn was lost or a secret was revealed. See
+    docs/narrators.md for the measurements.
     """
     from peripety.cli.bench_narrator import Plan, bench_narrator  # noqa: PLC0415 - loads the services
 
@@ -298,10 +312,11 @@ def simulate(
     seed: Seed = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print answers or flaws as lines of JSON.")] = False,
 ) -> None:
-    """Serve a scripted LLM to the official SDKs of all providers, or print its answers.
+    """Serve a scripted LLM, or print its answers.
 
-    It prints `listening on http://127.0.0.1:PORT` and answers the paths of every provider there until SIGTERM
-    or Ctrl-C; SIGHUP reads the scenario again. docs/simulator.md says what a scenario may hold.
+    Prints `listening on http://127.0.0.1:PORT` and serves the API paths of every provider to the official
+    SDKs until
+    SIGTERM or Ctrl-C; SIGHUP reloads the script. See docs/simulator.md for the script format.
     """
     from peripety.cli import simulate as command  # noqa: PLC0415 - loads the simulator
 

@@ -1,4 +1,4 @@
-"""`peripety dry-run`: how a specification plays, without a model and without a server."""
+"""`peripety dry-run`: simulate a specification, without a model and without a server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def dry_run(source: str, *, runs: int, persona: Persona, seed: int | None, as_js
 
 
 def _play(program: Program, *, runs: int, persona: Persona, seed: int | None) -> DryRunReport:
-    """Play in pieces: the native core notices Ctrl-C only between two calls."""
+    """Run the simulation in chunks, because the native core handles Ctrl-C only between two calls."""
     with progress("simulating", total=runs) as advance:
         report = program.dry_run(runs=1, persona=persona, seed=seed)
         piece = 1

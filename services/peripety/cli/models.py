@@ -1,4 +1,4 @@
-"""`peripety models`: what is known of models, and what they cost."""
+"""`peripety models`: known models and their prices."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["models"]
 
 _MODEL = TypeAdapter(ModelData)
-_PICO_DOLLARS = 10**6  # of a token, in a dollar for a million tokens
+_PICO_DOLLARS = 10**6  # pico-dollars per token in one dollar per million tokens
 _NUMBERS = ("context", "output", "input $", "output $", "cached $", "written $")
 
 
 def models(provider: str | None, *, as_json: bool) -> None:
-    """Print the models that have a name, of one provider or of all."""
+    """Print the named models of one provider, or of all."""
     catalogue = Catalogue.load(Config.from_environment().models)
     known = catalogue.models(provider)
     if not known:
@@ -42,7 +42,7 @@ def models(provider: str | None, *, as_json: bool) -> None:
 
 
 def _table(known: Iterable[ModelData], today: date) -> Table:
-    """What each model can do and costs; dollars are for a million tokens."""
+    """Return a table of capabilities and prices; dollars per million tokens."""
     table = Table(box=None, pad_edge=False)
     for name in ("model", *_NUMBERS, "cache", "can"):
         table.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
@@ -62,7 +62,10 @@ def _table(known: Iterable[ModelData], today: date) -> Table:
 
 
 def _prices(model: ModelData, today: date) -> list[tuple[str, Price | None]]:
-    """The prices of today, that of small prompts first, then those announced; each with when it holds."""
+    """Return today's prices, then announced ones, each with its validity.
+
+    The price of small prompts is first.
+    """
     now = sorted(prices_on(model.prices, today), key=lambda price: (price.min_input_tokens, bool(price.peak)))
     announced = [price for price in model.prices if price.effective and price.effective > today]
     return [(", ".join(_when(price, today)), price) for price in (*now, *announced)]
@@ -89,7 +92,7 @@ def _dollars(price: Price | None) -> tuple[str, ...]:
 
 
 def _dollar(pico: int) -> str:
-    """Dollars for a million tokens, with cents at least."""
+    """Format a price in dollars per million tokens, with two decimal places or more."""
     whole, fraction = divmod(pico, _PICO_DOLLARS)
     return f"{whole}.{f'{fraction:06}'.rstrip('0'):0<2}"
 

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = [
 ]
 
 MAX_SEED = 2**53 - 1
-"""The largest seed that there is."""
-# As much as a service lets one order have.
+"""The largest valid seed."""
+# The limit of the service for one request.
 _MAX_ATTEMPTS = 100
 
 
 class Persona(Enum):
-    """Who plays where nobody does."""
+    """Automatic players of simulated games."""
 
     IDLE = "idle"
     RANDOM = "random"

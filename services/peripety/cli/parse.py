@@ -1,4 +1,4 @@
-"""Messages from plain JSON values, as `peripety.cli.jsonify` writes them: JSON inside, enums as words."""
+"""Plain JSON values to protobuf messages; the inverse of `peripety.cli.jsonify`."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _SCALARS: dict[int, tuple[type, str]] = {
 
 
 def messages_in(kind: type[M], value: Any, source: str) -> list[M]:
-    """The messages that a list of objects describes.
+    """Convert a list of JSON objects to messages.
 
     Args:
-        kind: what each of them is. Its fields are texts, booleans, enums, JSON and messages of such.
-        value: the list, as it was read.
-        source: what it was read from, for the messages about it.
+        kind: the message type. Its fields are strings, booleans, enums, JSON and messages of these.
+        value: the parsed list.
+        source: the origin of the list, for error messages.
 
     Raises:
-        InvalidArgumentError: it describes none; the violations name every place.
+        InvalidArgumentError: the list is not valid; the violations name every place.
     """
     problems: list[FieldViolation] = []
     messages = []

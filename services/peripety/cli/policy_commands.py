@@ -1,4 +1,4 @@
-"""`peripety policy`: its commands and their options."""
+"""Commands and options of `peripety policy`."""
 
 from __future__ import annotations
 
@@ -80,9 +80,10 @@ def compile_(
         bool, typer.Option("--json", help="Print the stored policy as one line of JSON.")
     ] = False,
 ) -> None:
-    """Turn a written policy into rules and a suite that proves them, and store both.
+    """Compile a written policy into rules and a test suite.
 
-    Exit code 0 when they agree, 1 when they could not be brought together: the findings say why.
+    Stores both. Exit code 0 if rules and suite agree, 1 if they could not be reconciled: the findings give
+    the reasons.
     """
     from peripety.cli import policy_compile as command  # noqa: PLC0415 - loads the services
     from peripety.cli import policy_input  # noqa: PLC0415
@@ -104,7 +105,10 @@ def verify(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run scenarios against rules: exit code 0 when all pass, 1 when one does not. No model is asked."""
+    """Run scenarios against rules. No model is called.
+
+    Exit code 0 if all scenarios pass, 1 if one fails.
+    """
     from peripety.cli import policy_checks, policy_input  # noqa: PLC0415 - loads the services
 
     source = policy_input.source(policy, scenarios)
@@ -113,7 +117,10 @@ def verify(
 
 @policies.command()
 def analyze(policy: Policy, server: Server = None, as_json: AsJson = False) -> None:
-    """Find dead, shadowed and redundant rules: exit code 0 when there are none, 1 when there are."""
+    """Find dead, shadowed and redundant rules.
+
+    Exit code 0 without issues, 1 otherwise.
+    """
     from peripety.cli import policy_checks, policy_input  # noqa: PLC0415 - loads the services
 
     raise typer.Exit(policy_checks.analyze(policy_input.source(policy), server, as_json=as_json))
@@ -127,9 +134,11 @@ def diff(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell which calls two policies decide differently, those newly allowed first.
+    """Show the calls that two policies decide differently.
 
-    Exit code 0 when it is proved that there are none, 1 when there are or it cannot be told.
+    Newly allowed calls come first. Exit code 0 if the policies are proved equivalent, 1 if they differ or the
+    proof
+    is inconclusive.
     """
     from peripety.cli import policy_checks, policy_input  # noqa: PLC0415 - loads the services
 
@@ -148,7 +157,10 @@ def mutate(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change rules in small ways, and tell how many of the changes the scenarios notice."""
+    """Measure the mutation score of a suite.
+
+    Changes the rules in small ways and reports how many of the changes the scenarios detect.
+    """
     from peripety.cli import policy_input, policy_proving  # noqa: PLC0415 - loads the services
 
     source = policy_input.source(policy, scenarios)
@@ -172,7 +184,10 @@ def generate_scenarios(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make scenarios for what the given ones miss. They expect what the rules say; read them."""
+    """Generate scenarios for uncovered parts of the rules.
+
+    The scenarios expect what the rules decide now: review them.
+    """
     from peripety.cli import policy_input, policy_proving  # noqa: PLC0415 - loads the services
     from peripety.cli.output import require_place  # noqa: PLC0415
 
@@ -196,7 +211,10 @@ def decide(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what a policy says to a call, and why: exit code 0 when it is allowed, 1 when it is not."""
+    """Decide one tool call, with the reasons.
+
+    Exit code 0 if the call is allowed, 1 otherwise.
+    """
     from peripety.api.policy.v1.policy_pb2 import PolicyRequest  # noqa: PLC0415 - loads protobuf
     from peripety.cli import policy_checks, policy_input  # noqa: PLC0415
     from peripety.cli.text import read_text  # noqa: PLC0415
@@ -218,7 +236,7 @@ def list_(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """List policies in their latest versions, newest first."""
+    """List the latest versions of policies, newest first."""
     from peripety.cli.policy_stored import list_policies  # noqa: PLC0415 - loads the services
 
     list_policies(count, server, as_json=as_json)
@@ -233,7 +251,7 @@ def show(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a policy rule by rule, its suite, how they fit, and what was decided on the way."""
+    """Show a policy: its rules, its suite, its audit log."""
     from peripety.cli import policy_stored as command  # noqa: PLC0415 - loads the services
 
     command.show(policy_id, version, server, as_json=as_json)

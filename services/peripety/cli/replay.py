@@ -1,4 +1,4 @@
-"""`peripety replay`: whether a bundle of a session is right; without a server."""
+"""`peripety replay`: verify a session bundle, without a server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN_HASH = 12
 
 
 def replay(source: str, *, as_json: bool) -> int:
-    """Play the session of a bundle again, tell what came of it, and return the exit code."""
+    """Replay the session of a bundle, print the result, and return the exit code."""
     try:
         with opened(source) as file:
             verdict = _verdict(file, size_of(source))

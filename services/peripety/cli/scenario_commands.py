@@ -1,4 +1,4 @@
-"""The commands about specifications of scenarios, and their options."""
+"""Commands about scenario specifications, and their options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ scenarios = typer.Typer()
 
 
 class Level(Enum):
-    """How much of a specification is checked."""
+    """Validation levels of a specification."""
 
     SCHEMA = "schema"
     STATIC = "static"
@@ -63,10 +63,11 @@ def generate(
         ),
     ] = None,
 ) -> None:
-    """Write the specification of a scenario from a description, or many at random.
+    """Write a specification from a description, or many at random.
 
-    It goes to standard output, or to a file; at a terminal it is told what it holds. Exit code 0 when it
-    passed, 1 when nothing did: the findings say why.
+    Writes to standard output or to a file; on a terminal, prints a summary instead. Exit code 0 if the
+    specification
+    passed its checks, 1 if no draft did: the findings give the reasons.
     """
     if random is not None:
         if description is not None or model:
@@ -118,9 +119,11 @@ def validate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each verdict as a line of JSON.")] = False,
 ) -> None:
-    """Check specifications: exit code 0 when all are valid, 1 when one is not, 2 when one cannot be read.
+    """Check specifications.
 
-    Verdicts come in any order, each with its file and line. What is the same is checked once.
+    Exit code 0 if all are valid, 1 if one is not, 2 if one cannot be read. Verdicts are printed in any order,
+    each with
+    its file and line. Identical specifications are checked once.
     """
     from peripety.cli import validate as command  # noqa: PLC0415 - loads the engine
 
@@ -140,9 +143,11 @@ def compile_(
         bool, typer.Option("--json", help="Print the stored scenario as one line of JSON.")
     ] = False,
 ) -> None:
-    """Check, dry-run and store a specification; where only its budget is missed, its numbers are moved first.
+    """Validate, dry-run and store a specification.
 
-    Exit code 0 when it is stored, 1 when it is refused. `peripety scenarios` has what is stored.
+    If only the dry-run budget is missed, numbers are adjusted first. Exit code 0 if it is stored, 1 if it is
+    rejected.
+    `peripety scenarios` shows what is stored.
     """
     from peripety.cli.compile import compile_specification  # noqa: PLC0415 - loads the services
 
@@ -174,9 +179,11 @@ def amend(
         bool, typer.Option("--json", help="Print the new version and its differences as one line of JSON.")
     ] = False,
 ) -> None:
-    """Change a stored scenario by a text: a model, or rules where there is none, and a new version of it.
+    """Change a stored scenario by a description.
 
-    Exit code 0 when it is changed, 1 when it is left as it was.
+    A model makes the change, or rules if no model is configured; the result is a new version. Exit code 0 if
+    the
+    scenario was changed, 1 if it was not.
     """
     from peripety.cli import amend as command  # noqa: PLC0415 - loads the services
     from peripety.cli.spending import budget  # noqa: PLC0415
@@ -194,7 +201,7 @@ def dry_run(
     seed: Seed = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> None:
-    """Simulate a specification and say how often it is lost, and why."""
+    """Simulate a specification; show loss rate and reasons."""
     from peripety.cli.dry_run import dry_run  # noqa: PLC0415 - loads the engine
 
     dry_run(file, runs=runs, persona=persona.value, seed=seed, as_json=as_json)
@@ -218,9 +225,10 @@ def balance(
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the specification to a file.")
     ] = None,
 ) -> None:
-    """Move the fewest numbers after which a specification is lost as often as wanted; rules stay as they are.
+    """Tune numbers of a specification to a loss rate.
 
-    Exit code 0 when it is balanced, 1 when the target is out of reach.
+    Changes as few numbers as possible and no rules. Exit code 0 if it is balanced, 1 if the target is out of
+    reach.
     """
     from peripety.cli import balance as command  # noqa: PLC0415 - loads the engine
 
@@ -257,9 +265,11 @@ def certify(
         str | None, typer.Option(metavar="CERT", help="Recompute this certificate and compare.")
     ] = None,
 ) -> None:
-    """Measure how fair a specification is: exit code 0 when it is certified, 1 when it is refused.
+    """Measure how fair a specification is.
 
-    With --check: 0 when the certificate is right about FILE, 1 when something differs or it cannot be told.
+    Exit code 0 if it is certified, 1 if it is rejected. With --check: 0 if the certificate matches FILE, 1 if
+    something
+    differs or the check is inconclusive.
     """
     from peripety.cli import certify as command  # noqa: PLC0415 - loads the engine
 
@@ -296,7 +306,10 @@ def graph(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the graph as one line of JSON.")] = False,
 ) -> None:
-    """Show what depends on what in a scenario: how often each rule is at work, and where games end."""
+    """Show the dependency graph of a scenario.
+
+    Includes how often each rule is active and where games end.
+    """
     from peripety.cli import inspect as command  # noqa: PLC0415 - loads the engine
     from peripety.scenarios.model import DryRunOptions  # noqa: PLC0415 - loads the engine
 

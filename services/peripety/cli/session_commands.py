@@ -1,4 +1,4 @@
-"""`peripety sessions`: its commands and their options."""
+"""Commands and options of `peripety sessions`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def show(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
 ) -> None:
-    """Show a session as one entity sees it: where it stands, its state, and its turns in short."""
+    """Show a session as one entity sees it.
+
+    Prints its status, its state and a summary of its turns.
+    """
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
 
     command.show(session_id, pov, server, as_json=as_json)
@@ -67,7 +70,10 @@ def fork(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the fork as a line of JSON.")] = False,
 ) -> None:
-    """Start a session that shares the first turns of another; both go on by themselves."""
+    """Fork a session: the copy shares its first turns.
+
+    Afterwards both sessions are independent.
+    """
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
 
     command.fork(session_id, turn, seed, server, as_json=as_json)
@@ -80,7 +86,10 @@ def rewind(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
 ) -> None:
-    """Take the last turns of a session back, for good: fork it first to keep them."""
+    """Remove the last turns of a session.
+
+    The turns cannot be restored: fork the session first to preserve them.
+    """
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
 
     command.rewind(session_id, turn, server, as_json=as_json)
@@ -96,7 +105,10 @@ def compare(
         bool, typer.Option("--json", help="Print the comparison as one line of JSON.")
     ] = False,
 ) -> None:
-    """Say where two sessions of a scenario part, how their states differ, and what happened in each since."""
+    """Compare two sessions of a scenario.
+
+    Shows the last common turn, the differences of their states, and the turns of each since then.
+    """
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
 
     command.compare(session_id, other_id, pov, server, as_json=as_json)
@@ -104,7 +116,7 @@ def compare(
 
 @sessions.command()
 def delete(session_id: SessionId, server: Server = None) -> None:
-    """Delete a session; forks of it stay."""
+    """Delete a session. Its forks remain."""
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
 
     command.delete(session_id, server)
@@ -126,9 +138,11 @@ def odds(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the odds as one line of JSON.")] = False,
 ) -> None:
-    """Play thousands of futures from where a session stands, and say how likely each loss and win is.
+    """Forecast the outcomes of a session.
 
-    The futures know the whole state, also what no player may see.
+    Simulates thousands of futures from the current turn and prints the probability of each loss and win. The
+    futures
+    use the whole state, including what no player may see.
     """
     from peripety.cli import following as command  # noqa: PLC0415 - loads the services
 
@@ -145,7 +159,10 @@ def watch(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
-    """Follow a session as one entity sees it, from its start, until it ends."""
+    """Follow a session as one entity sees it.
+
+    Starts at the first event and ends with the session.
+    """
     from peripety.cli import following as command  # noqa: PLC0415 - loads the services
 
     command.watch(command.followed(session_id, pov, after, delay), server, as_json=as_json)
@@ -163,9 +180,11 @@ def export(
     last_turn: Annotated[int, typer.Option(min=0, help="Last turn to export; 0 for all turns.")] = 0,
     server: Server = None,
 ) -> None:
-    """Write a session down as a bundle, which `peripety replay` verifies and any server imports.
+    """Export a session as a bundle.
 
-    The bundle holds everything, also what no player may see: hidden state, every point of view, memories.
+    `peripety replay` verifies the bundle, and any server imports it. It contains the whole state, including
+    what no
+    player may see: hidden state, every point of view, memories.
     """
     from peripety.cli import bundling as command  # noqa: PLC0415 - loads the services
 
@@ -178,7 +197,10 @@ def import_(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
 ) -> None:
-    """Verify a bundle, and store its session under a new id; of one that is not right nothing is stored."""
+    """Verify a bundle and store its session.
+
+    The session gets a new id. A bundle that fails the verification is not stored.
+    """
     from peripety.cli import bundling as command  # noqa: PLC0415 - loads the services
 
     command.import_(file, server, as_json=as_json)
@@ -196,7 +218,10 @@ def replay(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each turn as a line of JSON.")] = False,
 ) -> None:
-    """Play a session again from its start: exit code 0 when every turn comes to what is recorded, else 1."""
+    """Replay a stored session and verify every turn.
+
+    Exit code 0 if every turn matches the record, 1 otherwise.
+    """
     from peripety.cli import bundling as command  # noqa: PLC0415 - loads the services
 
     raise typer.Exit(command.replay(session_id, first_turn, last_turn, server, as_json=as_json))

@@ -1,4 +1,4 @@
-"""`peripety scenarios`: its commands and their options."""
+"""Commands and options of `peripety scenarios`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def list_(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")] = False,
 ) -> None:
-    """List scenarios in their latest versions, newest first."""
+    """List the latest versions of scenarios, newest first."""
     from peripety.cli.stored import list_scenarios  # noqa: PLC0415 - loads the services
 
     list_scenarios(count, server, as_json=as_json)
@@ -38,7 +38,7 @@ def show(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the specification.")] = False,
 ) -> None:
-    """Show a scenario rule by rule, its dry-run, and what versions there are."""
+    """Show a scenario: its rules, its dry-run, its versions."""
     from peripety.cli import stored as command  # noqa: PLC0415 - loads the services
 
     command.show(scenario_id, version, server, as_json=as_json)
@@ -46,7 +46,7 @@ def show(
 
 @stored.command()
 def delete(scenario_id: ScenarioId, server: Server = None) -> None:
-    """Delete a scenario with all its versions; sessions that were started from it go on."""
+    """Delete a scenario with all versions. Its sessions continue."""
     from peripety.cli import stored as command  # noqa: PLC0415 - loads the services
 
     command.delete(scenario_id, server)

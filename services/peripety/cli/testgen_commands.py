@@ -1,4 +1,4 @@
-"""`peripety testgen`: its commands and their options."""
+"""Commands and options of `peripety testgen`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ testgen = typer.Typer(
 
 
 class Context(Enum):
-    """What kind of task tests are for."""
+    """Kinds of tasks that tests are generated for."""
 
     BENCHMARK = "benchmark"
     PROMPT = "prompt"
@@ -31,7 +31,7 @@ class Context(Enum):
 
 
 class Format(Enum):
-    """What a file of tests looks like."""
+    """Formats of a test file."""
 
     PYTEST = "pytest"
     JSON = "json"
@@ -132,9 +132,10 @@ def generate(
     server: Server = None,
     as_json: Events = False,
 ) -> None:
-    """Write tests for what a description asks for, and show each as soon as it is there.
+    r"""Generate tests from a description.
 
-    Ctrl-C leaves the run: what was made is kept, and `peripety testgen resume` goes on with it.
+    Shows each test as soon as it exists. Ctrl-C stops the run without losing tests; `peripety testgen
+    resume` continues it.
 
     \b
     Examples:
@@ -142,7 +143,7 @@ def generate(
       peripety testgen generate "It stays winnable" --scenario examples/scenario.json -o test_it.py
       peripety testgen generate "Only the folder" --policy build/office --target 20
       peripety testgen generate --file task.md --environment . --command -- python3 tool.py
-    """  # noqa: D301 - it keeps the lines of the examples apart
+    """
     from peripety.api.testgen.v1 import testgen_pb2 as pb  # noqa: PLC0415 - loads protobuf
     from peripety.cli import testgen_input as given  # noqa: PLC0415
     from peripety.cli import testgen_run as running  # noqa: PLC0415 - loads the services
@@ -172,7 +173,7 @@ def generate(
 def resume(
     run_id: RunId, out: Out = None, format_: As = None, server: Server = None, as_json: Events = False
 ) -> None:
-    """Show a run from its beginning, and go on with it where it stopped."""
+    """Show a run from its beginning and continue it."""
     from peripety.cli import testgen_run as running  # noqa: PLC0415 - loads the services
 
     wanted = running.wanted(server, out, format_.value if format_ else None, as_json=as_json)
@@ -196,16 +197,18 @@ def run(
     server: Server = None,
     as_json: Events = False,
 ) -> None:
-    """Run the tests of a run once more: exit code 0 when all pass, 1 when one does not. No model is asked.
+    r"""Run the tests of a run again. No model is called.
 
-    They run on what they were made for, and the run keeps what they showed; or on another subject.
+    Exit code 0 if all tests pass, 1 if one fails. Without options the tests run on their original subject
+    and the run
+    stores the results; the options select another subject.
 
     \b
     Examples:
       peripety testgen run RUN
       peripety testgen run RUN --policy build/changed --mutation
       peripety testgen run RUN --environment . --command -- python3 tool.py
-    """  # noqa: D301 - it keeps the lines of the examples apart
+    """
     from peripety.cli import testgen_input as given  # noqa: PLC0415 - loads protobuf
     from peripety.cli import testgen_stored as stored  # noqa: PLC0415 - loads the services
 
@@ -230,7 +233,7 @@ def list_(
 
 @testgen.command()
 def show(run_id: RunId, server: Server = None, as_json: AsJson = False) -> None:
-    """Show the tests of a run, what became of them, and how good they are."""
+    """Show the tests of a run, their results and quality."""
     from peripety.cli import testgen_stored as stored  # noqa: PLC0415 - loads the services
 
     stored.show(run_id, server, as_json=as_json)
@@ -246,7 +249,7 @@ def export(
     ] = False,
     server: Server = None,
 ) -> None:
-    """Write the tests of a run as a pytest module, as JSON, or as a JUnit report."""
+    """Export the tests of a run: pytest, JSON or JUnit."""
     from peripety.cli import testgen_run as running  # noqa: PLC0415 - loads the services
 
     running.export(run_id, server, out, format_.value if format_ else None, counting_only=counting_only)
@@ -254,7 +257,7 @@ def export(
 
 @testgen.command()
 def cancel(run_id: RunId, server: Server = None) -> None:
-    """Stop a run; its tests are kept."""
+    """Stop a run. Its tests remain stored."""
     from peripety.cli import testgen_stored as stored  # noqa: PLC0415 - loads the services
 
     stored.cancel(run_id, server)

@@ -1,4 +1,4 @@
-"""What is told of generated tests and their runs, a line each."""
+"""Formatting of generated tests and their runs, one line each."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ _SHOWN = 10
 
 
 def short(text: str, longest: int = _LONGEST) -> str:
-    """The beginning of a text, on one line."""
+    """Return the beginning of a text, on one line."""
     line = " ".join(in_one_line(text).split())
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def card_lines(test: pb.GeneratedTest) -> Iterator[str]:
-    """A test: its id first, then what is given, expected and why; one line for one that needed no model."""
+    """Format a test: id first, then input, expectation and reason; one line for a baseline test."""
     expected = short(test.expected_output) if test.HasField("expected_output") else ""
     name, category = in_one_line(test.test_id), in_one_line(test.category)
     if test.combinatorial:
@@ -70,7 +70,7 @@ def card_lines(test: pb.GeneratedTest) -> Iterator[str]:
 
 
 def verdict_line(test_id: str, verdict: pb.TestVerdict) -> str:
-    """What running a test showed."""
+    """Format the result of a test."""
     passed = verdict.status == pb.TEST_STATUS_PASSED
     told = [enum_word(_STATUS, verdict.status).replace("_", " ")]
     if verdict.new_kills:
@@ -84,7 +84,7 @@ def verdict_line(test_id: str, verdict: pb.TestVerdict) -> str:
 
 
 def duplicate_line(duplicate: pb.TestGenEvent.Duplicate) -> str:
-    """A test that was dropped, and why."""
+    """Format a dropped duplicate and the reason."""
     same = {
         pb.DUPLICATE_LEVEL_CANONICAL: "has the same input as",
         pb.DUPLICATE_LEVEL_NEAR: "is nearly identical to",
@@ -95,13 +95,13 @@ def duplicate_line(duplicate: pb.TestGenEvent.Duplicate) -> str:
 
 
 def reflection_line(reflection: pb.Reflection) -> str:
-    """What was said of a category, or of all of them, cut to one line."""
+    """Format the reflection on a category, or on all, on one line."""
     about = in_one_line(reflection.category) if reflection.HasField("category") else "all categories"
     return f"  ↻ {about}: {short(reflection.text)}"
 
 
 def environment_line(environment: pb.EnvironmentInfo) -> str:
-    """Where the task is to be done."""
+    """Format the environment of the task."""
     told = [environment.platform, ", ".join(environment.languages), counted(environment.file_count, "file")]
     if environment.prohibited_tools:
         told.append(f"without {', '.join(environment.prohibited_tools)}")
@@ -109,27 +109,27 @@ def environment_line(environment: pb.EnvironmentInfo) -> str:
 
 
 def error_line(error: common_pb2.ItemError) -> str:
-    """Why a run failed."""
+    """Format the error of a failed run."""
     return f"error: {printable(error.message)} ({in_one_line(error.reason)})"
 
 
 def phase_words(progress: pb.TestGenEvent.Progress) -> str:
-    """What a run is busy with."""
+    """Format the current phase of a run."""
     doing = enum_word(_PHASE, progress.phase).replace("_", " ")
     where = in_one_line(progress.current_category) if progress.HasField("current_category") else doing
     return f"{where}, round {progress.round_number}" if progress.round_number else where
 
 
 def stopped_words(stopped_by: pb.StoppedBy.ValueType) -> str:
-    """Why a run ended; empty while it goes on."""
+    """Return the reason that a run ended; empty while it is in progress."""
     return _STOPPED.get(stopped_by, "")
 
 
 def stats_lines(stats: pb.TestRunStats, categories: Iterable[pb.Category]) -> Iterator[str]:
-    """The sums of a run: what it says of itself, and beside it what was measured.
+    """Format the statistics of a run: its own assessment, and the measurements.
 
     Args:
-        stats: the sums.
+        stats: the statistics.
         categories: the categories of the run, in order.
     """
     names = [category.name for category in categories if category.name in stats.category_rounds]
@@ -153,7 +153,7 @@ def stats_lines(stats: pb.TestRunStats, categories: Iterable[pb.Category]) -> It
 
 
 def quality_lines(quality: pb.Quality, tests: int) -> Iterator[str]:
-    """How good so many tests are, by running them."""
+    """Format the measured quality of a number of tests."""
     yield f"  measured: {quality.counting_tests:,} of {counted(tests, 'test')} count"
     yield from (f"  {line}" for line in coverage_lines(quality.coverage))
     for kind in quality.coverage:
@@ -164,7 +164,7 @@ def quality_lines(quality: pb.Quality, tests: int) -> Iterator[str]:
 
 
 def _paths(what: str, kind: str, paths: Iterable[str]) -> Iterator[str]:
-    """Targets by their names; a long list is cut, and says so."""
+    """Format targets by name. A long list is truncated, with a note."""
     named = [short(path) for path in paths]
     if named:
         more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""

@@ -1,4 +1,4 @@
-"""Through whose eyes a game is played."""
+"""The point of view of a game."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LISTED = 8
 
 @dataclass(frozen=True)
 class Viewpoint:
-    """An entity whose point of view is taken.
+    """An entity as point of view.
 
     Attributes:
         entity_id: its id; empty for the public view.
-        name: what it is called.
-        description: what the scenario says of it: who it is, what it wins and loses by.
+        name: its name.
+        description: its description in the scenario, including how it wins and loses.
     """
 
     entity_id: str
@@ -35,10 +35,10 @@ PUBLIC = Viewpoint("", "the public view", "")
 
 
 def viewpoint_of(spec: bytes, wanted: str | None) -> Viewpoint:
-    """Return the view of the wanted entity, or of the only playable one; the public view where it is open.
+    """Return the wanted point of view, or the only playable entity; the public view if that is ambiguous.
 
     Raises:
-        InvalidArgumentError: the wanted entity is not one that can be played.
+        InvalidArgumentError: the wanted entity is not playable.
     """
     entities = json.loads(spec).get("entities", [])
     playable = {entity["id"]: _seen_by(entity) for entity in entities if entity.get("playable")}
