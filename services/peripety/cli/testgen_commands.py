@@ -132,7 +132,7 @@ def generate(
     server: Server = None,
     as_json: Events = False,
 ) -> None:
-    r"""Generate tests from a description.
+    """Generate tests from a description.
 
     Shows each test as soon as it exists. Ctrl-C stops the run without losing tests; `peripety testgen
     resume` continues it.
@@ -197,7 +197,7 @@ def run(
     server: Server = None,
     as_json: Events = False,
 ) -> None:
-    r"""Run the tests of a run again. No model is called.
+    """Run the tests of a run again. No model is called.
 
     Exit code 0 if all tests pass, 1 if one fails. Without options the tests run on their original subject
     and the run
