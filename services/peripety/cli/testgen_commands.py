@@ -143,7 +143,7 @@ def generate(
       peripety testgen generate "It stays winnable" --scenario examples/scenario.json -o test_it.py
       peripety testgen generate "Only the folder" --policy build/office --target 20
       peripety testgen generate --file task.md --environment . --command -- python3 tool.py
-    """
+    """  # noqa: D301 - keeps the lines of the examples apart
     from peripety.api.testgen.v1 import testgen_pb2 as pb  # noqa: PLC0415 - loads protobuf
     from peripety.cli import testgen_input as given  # noqa: PLC0415
     from peripety.cli import testgen_run as running  # noqa: PLC0415 - loads the services
@@ -200,15 +200,14 @@ def run(
     """Run the tests of a run again. No model is called.
 
     Exit code 0 if all tests pass, 1 if one fails. Without options the tests run on their original subject
-    and the run
-    stores the results; the options select another subject.
+    and the run stores the results; the options select another subject.
 
     \b
     Examples:
       peripety testgen run RUN
       peripety testgen run RUN --policy build/changed --mutation
       peripety testgen run RUN --environment . --command -- python3 tool.py
-    """
+    """  # noqa: D301 - keeps the lines of the examples apart
     from peripety.cli import testgen_input as given  # noqa: PLC0415 - loads protobuf
     from peripety.cli import testgen_stored as stored  # noqa: PLC0415 - loads the services
 
