@@ -51,11 +51,11 @@ class Clock:
                 'the clock is the machine\'s; a scenario with clock = "virtual" has one that can be moved'
             )
         if not 0 <= seconds < float("inf"):
-            violation = FieldViolation("seconds", f"{seconds} is not a number of seconds from 0 up")
-            raise InvalidArgumentError("the clock moves forwards only", violations=(violation,))
+            violation = FieldViolation("seconds", f"{seconds} is not a non-negative number of seconds")
+            raise InvalidArgumentError("the clock only moves forwards", violations=(violation,))
         now = self.now() + seconds
         if now >= _LATEST:
-            violation = FieldViolation("seconds", f"{seconds} leads beyond the year 8999")
+            violation = FieldViolation("seconds", f"{seconds} exceeds the year 8999")
             raise InvalidArgumentError("the clock ends with the year 8999", violations=(violation,))
         self._table.put(_NOW, now)
         return now

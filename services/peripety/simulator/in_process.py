@@ -162,7 +162,7 @@ async def events(exchange: Exchange) -> AsyncIterator[Event]:
 
 def _reply(exchange: Exchange) -> Reply:
     if exchange.reply is None:
-        raise exchange.error or AssertionError("an exchange has a reply or an error")
+        raise exchange.error or AssertionError("an exchange needs a reply or an error")
     return exchange.reply
 
 

@@ -348,7 +348,7 @@ class _NoMatchError(ApiError):
     """No rule matches, and there is nothing to answer by default."""
 
     def __init__(self, closest: Sequence[str]) -> None:
-        message = "no rule of the scenario matches this prompt, and it has no default_response"
+        message = "no rule of the script matches this prompt, and the script has no default_response"
         if closest:
-            message += f"; the closest: {' | '.join(closest)}"
+            message += f"; near misses: {' | '.join(closest)}"
         super().__init__(ErrorKind.INVALID_REQUEST, message)

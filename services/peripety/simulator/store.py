@@ -46,7 +46,7 @@ class Store:
             (application,) = self._database.execute("PRAGMA application_id").fetchone()
             (count,) = self._database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             if count and application != _APPLICATION:
-                raise self._unusable("it is another program's database")
+                raise self._unusable("it is a database of another program")
             # Two processes would overwrite what the other remembers: the second one is told so.
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._database.execute("PRAGMA journal_mode = WAL")
@@ -55,7 +55,7 @@ class Store:
         except sqlite3.Error as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 raise FailedPreconditionError(
-                    f"the state file {path} is another process's; end that one, or name another file"
+                    f"the state file {path} is used by another process; choose another file"
                 ) from error
             raise self._unusable(str(error)) from error
 
@@ -93,5 +93,5 @@ class Store:
 
     def _unusable(self, why: str) -> FailedPreconditionError:
         return FailedPreconditionError(
-            f"the state file {self._path} cannot be used: {why}; name another, or remove it to start afresh"
+            f"the state file {self._path} cannot be used: {why}; choose another file or remove it"
         )

@@ -121,7 +121,7 @@ class _Check:
 
     def _dead_limit(self, number: int) -> Flaw:
         place = _place(Match(number))
-        message = "its max_matches is 0, so that it never answers; leave max_matches out, or the rule"
+        message = "max_matches is 0, so the rule never answers; remove max_matches or the rule"
         try:
             witness = find_subject(self._rules[number].pattern, ())
         except UndecidedError:
@@ -149,11 +149,11 @@ class _Check:
     def _shadowed(self, number: int, before: list[int], shown: Subject | None) -> Flaw:
         place = _place(Match(number))
         if shown is None:
-            message = "its pattern matches nothing at all; correct the pattern, or remove the rule"
+            message = "the pattern matches no prompt; correct the pattern or remove the rule"
             return Flaw(Code.SHADOWED_RULE, place, message, (), ())
         others = " and ".join(_place(Match(other)) for other in sorted(before))
         answer = "answers" if len(before) == 1 else "answer"
-        message = f"{others} {answer} everything that it matches; move it up, or remove it"
+        message = f"{others} {answer} everything that the rule matches; move the rule up or remove it"
         return Flaw(Code.SHADOWED_RULE, place, message, (shown,), self._replayed((shown,)))
 
     # ---- sequences
@@ -189,8 +189,8 @@ class _Check:
         place = _place(Match(position.rule, position.turn))
         after = "" if position.turn == last else ", nor do the turns after it"
         message = (
-            f"no prompt after those before it is what it expects, so that it never answers{after}; "
-            "correct its expect"
+            f"no prompt that follows the earlier ones matches expect, so the turn never answers{after}; "
+            "correct expect"
         )
         return Flaw(Code.UNREACHABLE_TURN, place, message, prompts, self._replayed(prompts))
 
@@ -201,16 +201,16 @@ class _Check:
         unanswered = None if self._has_default else self._unanswered(prompts, expect, answers)
         if unanswered is not None:
             message = (
-                "what it does not expect ends the sequence, and nothing may answer that; "
-                "add a default_response, or a rule for any prompt"
+                "a prompt that the turn does not expect ends the sequence and may get no answer; "
+                "add a default_response or a rule for any prompt"
             )
             shown = (*prompts, unanswered)
             return Flaw(Code.STALLING_SEQUENCE, place, message, shown, self._replayed(shown))
         swallowed = self._swallowed(prompts, position.rule, expect, answers)
         if swallowed is not None:
             message = (
-                f"whatever it does not expect enters {_place(Match(position.rule))} again, and the sequence "
-                "begins anew each time; let the rule's pattern match less"
+                f"an unexpected prompt enters {_place(Match(position.rule))} again, and the sequence "
+                "restarts each time; make the pattern of the rule narrower"
             )
             shown = (*prompts, swallowed)
             return Flaw(Code.STALLING_SEQUENCE, place, message, shown, self._replayed(shown))

@@ -51,7 +51,7 @@ class NearMiss:
 
     def __str__(self) -> str:
         """The near miss in one line."""
-        example = "" if self.example is None else f"; {_quoted(self.example)} would do"
+        example = "" if self.example is None else f"; {_quoted(self.example)} would match"
         return f"{self.place}: {' and '.join(self.failed)}{example}"
 
 
@@ -95,7 +95,7 @@ class _Candidate:
             yield f"the model {_wish(pattern.model)}"
         if pattern.tool_result is not None:
             if subject.tool_result is None:
-                yield "there is no tool result"
+                yield "the request has no tool result"
             elif not _holds(pattern.tool_result, subject.tool_result):
                 yield f"the tool result {_wish(pattern.tool_result)}"
         low, high = pattern.message_index or (subject.message_index, subject.message_index)

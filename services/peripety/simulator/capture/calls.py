@@ -167,7 +167,7 @@ def outcome(reply: Reply | None, error: ApiError | None, failure: Failure | None
     if failure is not None and KINDS[failure.type].place in {Place.CONNECTION, Place.BODY}:
         return Failed(failure.type, KINDS[failure.type].about)
     if reply is None:
-        raise ValueError("What was answered has a reply, an error or a failure")
+        raise ValueError("an outcome needs a reply, an error or a failure")
     return Answered(
         text=_joined(reply, Text),
         stop=reply.stop,

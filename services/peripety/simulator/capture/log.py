@@ -56,7 +56,7 @@ class CaptureLog:
                 self._file = path.open("ab")
             except OSError as error:
                 raise FailedPreconditionError(
-                    f"the capture file {path} cannot be written: {error.strerror or error}; name another"
+                    f"the capture file {path} cannot be written: {error.strerror or error}; choose another"
                 ) from error
 
     def record(self, asked: Asked, time: float, label: str | None, outcome: Outcome) -> Captured:

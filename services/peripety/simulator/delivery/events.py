@@ -37,7 +37,7 @@ __all__ = [
 _ENDS = {
     Ending.CLOSED: "the connection was closed before the answer was complete",
     Ending.RESET: "the connection was reset",
-    Ending.HANG: "nothing more would ever arrive",
+    Ending.HANG: "the connection stays open without further data",
 }
 
 

@@ -69,7 +69,7 @@ def listen(
         request = target.wire.request(Call(target.route, headers, {**query, **target.params}, own), service)
     except ApiError as error:
         _log.warning(
-            "a request is not recorded: it would be refused",
+            "request not recorded: it is not valid",
             extra={"api": target.wire.api.value, "kind": error.kind},
         )
         return None

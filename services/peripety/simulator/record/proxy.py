@@ -85,7 +85,7 @@ class _Proxy:
                 skip_auto_headers=("accept", "accept-encoding", "content-type", "user-agent"),
             )
         except ClientError as error:
-            _log.warning("the provider is out of reach", extra={"error": type(error).__name__})
+            _log.warning("the provider is unreachable", extra={"error": type(error).__name__})
             if listener is not None:
                 listener.unreachable()
             return _cut_off(request)

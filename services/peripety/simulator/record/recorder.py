@@ -56,7 +56,7 @@ class Recorder:
 
     def __init__(self, path: Path) -> None:
         if not path.parent.is_dir():
-            raise FailedPreconditionError(f"cannot record to {path}: there is no directory {path.parent}")
+            raise FailedPreconditionError(f"cannot record to {path}: directory {path.parent} does not exist")
         self.redactor = Redactor()
         self._path = path
         self._lock = Lock()

@@ -68,9 +68,7 @@ def parse_json(text: str) -> Any:
     if repeats:
         places = Places(text, format="json")
         path = places.repeated[0]
-        raise DocumentError(
-            places.find(path), f"not valid JSON: the key {path[-1]!r} stands here a second time"
-        )
+        raise DocumentError(places.find(path), f"not valid JSON: the key {path[-1]!r} is repeated")
     return value
 
 

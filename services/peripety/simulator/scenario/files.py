@@ -56,13 +56,13 @@ class Files:
 
     def _read(self, name: str) -> str:
         if self._directory is None:
-            raise FileError("this scenario was not read from a file, so that it has no files beside it")
+            raise FileError("`$file` needs a script that was read from a file")
         try:
             path = (self._directory / name).resolve()
             if not path.is_relative_to(self._directory):
-                raise FileError(f"{name!r} is outside the directory of the scenario; move it there")
+                raise FileError(f"{name!r} is outside the directory of the script; move it there")
             if not path.is_file():
-                raise FileError(f"there is no file {name!r} in {self._directory}")
+                raise FileError(f"{name!r} does not exist in {self._directory}")
             if path.stat().st_size > MAX_BYTES:
                 raise FileError(f"{name!r} is larger than {MAX_BYTES // 2**20} MiB")
             return path.read_bytes().decode()

@@ -32,11 +32,11 @@ def load_scenario(path: str | Path) -> Scenario:
     """
     path = Path(path)
     if path.suffix not in _FORMATS:
-        raise _whole(str(path), f"a scenario's file ends in .toml or .json, not {path.suffix!r}")
+        raise _whole(str(path), f"unknown suffix {path.suffix!r}; use .toml or .json")
     try:
         source = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _whole(str(path), f"not UTF-8 text: byte {error.start} is out of place") from None
+        raise _whole(str(path), f"not UTF-8 text: invalid byte {error.start}") from None
     except OSError as error:
         raise _whole(str(path), f"cannot be read: {error.strerror or error}") from None
     return read_scenario(source, format=_FORMATS[path.suffix], base=path.parent, name=str(path))

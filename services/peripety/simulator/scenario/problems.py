@@ -63,7 +63,7 @@ class ScenarioError(InvalidArgumentError):
         self.problems = tuple(problems)
         many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         super().__init__(
-            f"{source} is no valid scenario: {many}",
+            f"{source} is not a valid script: {many}",
             violations=[FieldViolation(p.field or "/", f"{p.sentence} ({self.where(p)})") for p in problems],
         )
 

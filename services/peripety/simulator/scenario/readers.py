@@ -109,7 +109,7 @@ class Table:
     def __call__(self, value: Any, path: FieldPath, reading: Reading) -> Any:
         """Read it."""
         if not isinstance(value, dict):
-            reading.wrong(path, f"{self.name} is a table, not {shown(value)}")
+            reading.wrong(path, f"{self.name} must be a table, not {shown(value)}")
             return None
         before = len(reading.problems)
         given, tried = {}, set()
@@ -134,7 +134,7 @@ class Table:
     def _unknown(self, key: str, meant: str | None) -> str:
         if meant is not None:
             return f"{self.name} has no field `{key}`; did you mean `{meant}`?"
-        return f"{self.name} has no field `{key}`; there {_listed(self.fields)}"
+        return f"{self.name} has no field `{key}`; {_listed(self.fields)}"
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Tagged:
         if isinstance(tag, str) and tag in self.tables:
             return self.tables[tag](others, path, reading)
         if tag is None:
-            reading.wrong(path, f"{self.name} needs the field `type`; there {_listed(self.tables)}")
+            reading.wrong(path, f"{self.name} needs the field `type`; {_listed(self.tables)}")
         else:
             reading.wrong((*path, "type"), _no_choice(tag, self.tables))
         return None
@@ -205,7 +205,7 @@ def string(value: Any, path: FieldPath, reading: Reading) -> str | None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        reading.wrong(path, "this text holds half of a surrogate pair; write the whole character")
+        reading.wrong(path, "text contains a lone surrogate (not valid Unicode); remove it")
         return None
     return value
 
@@ -289,7 +289,7 @@ def _inside(value: Any, path: FieldPath, reading: Reading, read: Reader) -> Any:
     elif isinstance(value, str):
         return string(value, path, reading)
     elif isinstance(value, float) and not math.isfinite(value):
-        reading.wrong(path, f"JSON has no number {value}")
+        reading.wrong(path, f"{value} is not a JSON number")
     elif value is None or isinstance(value, bool | int | float):
         return value
     else:
@@ -346,8 +346,8 @@ def _within(value: float, least: float, most: float, path: FieldPath, reading: R
 
 def _no_choice(value: Any, choices: Iterable[str]) -> str:
     close = _closest(value, choices) if isinstance(value, str) else None
-    way_out = f'did you mean "{close}"?' if close else f"there {_listed(choices)}"
-    return f"{shown(value)} is none of the choices; {way_out}"
+    way_out = f'did you mean "{close}"?' if close else _listed(choices)
+    return f"{shown(value)} is not a valid choice; {way_out}"
 
 
 def _closest(word: str, words: Iterable[str]) -> str | None:
@@ -355,8 +355,8 @@ def _closest(word: str, words: Iterable[str]) -> str | None:
 
 
 def _listed(words: Iterable[str]) -> str:
-    """The words that there are, as the end of a sentence."""
+    """Return the valid words as the remedy of a message."""
     quoted = [f"`{word}`" for word in words]
     if len(quoted) < _SEVERAL:
-        return f"is only {quoted[0]}" if quoted else "are none"
-    return f"are {', '.join(quoted[:-1])} and {quoted[-1]}"
+        return f"use {quoted[0]}" if quoted else "no value is valid"
+    return f"use {', '.join(quoted[:-1])} or {quoted[-1]}"

@@ -88,18 +88,20 @@ class App:
             raise
         except Exception as defect:  # noqa: BLE001 - whatever it is, it is told as the provider's
             _log.error("request failed", extra={"api": wire.api.value, **outline(defect)})
-            failed = ApiError(ErrorKind.SERVER, "The simulator failed at this; its log says where")
+            failed = ApiError(ErrorKind.SERVER, "Internal error of the simulator; see its log")
             await self._refuse(wire, failed, self._id(path, body), connection)
 
     def _target(
         self, targets: Sequence[Target], method: str, headers: Mapping[str, str], body: bytes
     ) -> Target:
         if not targets:
-            raise ApiError(ErrorKind.NOT_FOUND, "There is nothing at this path")
+            raise ApiError(ErrorKind.NOT_FOUND, "This path does not exist")
         fitting = [target for target in targets if target.route.method == method]
         if not fitting:
             allowed = ", ".join(sorted({target.route.method for target in targets}))
-            raise ApiError(ErrorKind.METHOD_NOT_ALLOWED, f"This path takes {allowed}, not {method}")
+            raise ApiError(
+                ErrorKind.METHOD_NOT_ALLOWED, f"Method {method} is not allowed for this path; use {allowed}"
+            )
         return self._router.choose(fitting, headers, body)
 
     def _begin(self, wire: Wire, call: Call) -> Exchange:

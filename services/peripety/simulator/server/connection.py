@@ -65,11 +65,9 @@ class Connection:
             pass  # it did not say so beforehand
         except (ValueError, web.RequestPayloadError):
             self.kept = False
-            raise ApiError(
-                ErrorKind.INVALID_REQUEST, "The body cannot be read as the headers say it was sent"
-            ) from None
+            raise ApiError(ErrorKind.INVALID_REQUEST, "The body does not match its headers") from None
         self.kept = False
-        raise ApiError(ErrorKind.TOO_LARGE, f"The body is longer than the {MAX_BODY} bytes that are accepted")
+        raise ApiError(ErrorKind.TOO_LARGE, f"The body exceeds the limit of {MAX_BODY} bytes")
 
     async def deliver(self, delivery: Delivery, started: Callable[[], None] = lambda: None) -> None:
         """Send an answer: what its plan says, when it says so, counted from now, and end as it says.
@@ -165,5 +163,5 @@ class Connection:
     def _transport(self) -> asyncio.Transport:
         transport = self._request.transport
         if transport is None:
-            raise ConnectionResetError("The client has gone")
+            raise ConnectionResetError("the client has disconnected")
         return transport

@@ -60,7 +60,9 @@ class Control:
             name = f"{method} {path.removeprefix(PREFIX)}"
             endpoint = self._endpoints.get(name)
             if endpoint is None:
-                raise NotFoundError(f"There is no {name}; there are {', '.join(self._endpoints)}")
+                raise NotFoundError(
+                    f"endpoint {name} does not exist; use one of {', '.join(self._endpoints)}"
+                )
             return Document(200, compact(endpoint(_settings(body)) or {}))
         except PeripetyError as error:
             return refusal(error)
@@ -85,7 +87,7 @@ class Control:
 
     def _read_again(self) -> None:
         if self._reload is None:
-            raise FailedPreconditionError("This scenario did not come from a file")
+            raise FailedPreconditionError("the script was not read from a file")
         self._reload()
 
 
@@ -99,7 +101,7 @@ def _settings(body: bytes) -> Mapping[str, Any]:
     try:
         settings = parse(body) if body else {}
     except ValueError as error:
-        raise InvalidArgumentError(f"The body is no JSON: {error}") from None
+        raise InvalidArgumentError(f"body is not JSON: {error}") from None
     if not isinstance(settings, dict):
-        raise InvalidArgumentError("The body is no JSON object")
+        raise InvalidArgumentError("body is not a JSON object")
     return settings

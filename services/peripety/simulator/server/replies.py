@@ -25,7 +25,7 @@ def of_exchange(wire: Wire, exchange: Exchange, now: float) -> Delivery:
     if exchange.error is not None:
         return refused(wire, exchange.error, headers, exchange.id, time.time(), manner.delay_ms)
     if reply is None:
-        raise ValueError("An exchange has a reply or an error")
+        raise ValueError("an exchange needs a reply or an error")
     deliver = streamed if request.stream else document
     return deliver(wire, request, reply, manner, headers, exchange.id)
 

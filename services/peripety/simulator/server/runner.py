@@ -74,7 +74,7 @@ async def listening(protocols: web.Server, host: str, port: int) -> AsyncIterato
         listener = await asyncio.get_running_loop().create_server(protocols, host, port, backlog=1024)
     except OSError as error:
         raise UnavailableError(
-            f"Cannot listen on {host}:{port}: {error.strerror or error}", code="ADDRESS_UNAVAILABLE"
+            f"cannot listen on {host}:{port}: {error.strerror or error}", code="ADDRESS_UNAVAILABLE"
         ) from error
     try:
         yield _url(listener.sockets[0].getsockname())

@@ -40,14 +40,14 @@ class Source:
             ScenarioError: it is not valid; everything stays as it was.
         """
         self._simulator.reload(load_scenario(self._path))
-        _log.info("scenario reloaded", extra={"file": str(self._path)})
+        _log.info("script reloaded", extra={"file": str(self._path)})
 
     def try_reload(self) -> None:
         """Go on by what the file says now; if that is not valid, log why and let everything be."""
         try:
             self.reload()
         except PeripetyError as error:
-            _log.error("scenario not reloaded", extra={"file": str(self._path), "reason": str(error)})
+            _log.error("script not reloaded", extra={"file": str(self._path), "reason": str(error)})
 
     async def watch(self) -> None:
         """Reload whenever the file has changed, until cancelled; one that is being written is waited for."""

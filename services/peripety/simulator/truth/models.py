@@ -215,7 +215,9 @@ class Models:
         for card in self._cards:
             if api in card.apis and any(fnmatchcase(name, glob) for glob in card.names):
                 return replace(card, name=name)
-        raise LookupError(f"no card for {api} fits {name!r}: the last one of an API has to fit every name")
+        raise LookupError(
+            f"no model data for {api} matches {name!r}: the last entry of an API must match every name"
+        )
 
 
 @cache
@@ -269,7 +271,7 @@ def _pico(dollars_per_million: Decimal | int) -> int:
     pico = Decimal(dollars_per_million) * PICO_PER_TOKEN
     if pico != int(pico):
         raise ValueError(
-            f"${dollars_per_million} for a million tokens is not a whole number of pico-dollars each"
+            f"${dollars_per_million} per million tokens is not a whole number of pico-dollars per token"
         )
     return int(pico)
 

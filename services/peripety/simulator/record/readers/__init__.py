@@ -67,4 +67,4 @@ class Reader:
             try:
                 self._read(value, self.draft)
             except (AttributeError, KeyError, IndexError, TypeError) as error:
-                raise ValueError(f"this is no answer of the API: {str(value)[:80]}") from error
+                raise ValueError(f"not an answer of the API: {str(value)[:80]}") from error

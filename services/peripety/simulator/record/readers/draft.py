@@ -74,7 +74,7 @@ class Draft:
         if not piece or (self._unknown and call < 0):
             return
         if not -len(calls) <= call < len(calls):
-            raise ValueError("arguments came before their tool call")
+            raise ValueError("tool call arguments arrived before their tool call")
         place = calls[call]
         self.parts[place] = replace(self.parts[place], pieces=(*self.parts[place].pieces, piece))
         self.times.append(self.now_ms)
