@@ -1,4 +1,4 @@
-"""The kinds of failures by the names that scenario files use, their settings, and what each does."""
+"""Catalog of fault kinds by their names in script files: settings, place of action and description."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["KINDS", "Kind", "Place", "Setting"]
 
 
 class Place(StrEnum):
-    """Where a failure acts."""
+    """The part of a response that a fault affects."""
 
     ERROR = "error"  # the request is refused, in the provider's own words
     CONNECTION = "connection"  # nothing of an answer arrives
@@ -27,15 +27,15 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a kind of failure.
+    """A setting of a fault kind.
 
     Attributes:
-        type: `str`, `int`, or `float`, which takes whole numbers too.
-        about: what it means, in one line, with its unit.
-        default: its value where none is given; None is a value of its own: not set.
-        minimum: the lowest number.
-        maximum: the highest number.
-        choices: the only values, if not every value of the type.
+        type: `str`, `int`, or `float`, which accepts integers too.
+        about: its meaning in one line, with its unit.
+        default: the default value; None means not set.
+        minimum: the minimum.
+        maximum: the maximum.
+        choices: the valid values, if restricted.
     """
 
     type: type[str | int | float]
@@ -48,14 +48,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of failure.
+    """A kind of fault.
 
     Attributes:
-        place: where it acts.
-        about: what it does, in one line.
+        place: the part of the response that it affects.
+        about: its effect in one line.
         settings: its settings, by name.
-        spoils: whether it needs a response that it spoils; the others bring all they need.
-        calls: whether that response needs tool calls.
+        spoils: True if it needs a response to change; other faults need none.
+        calls: True if that response must have tool calls.
     """
 
     place: Place
@@ -66,7 +66,7 @@ class Kind:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The settings where none are given."""
+        """The default settings."""
         return {name: setting.default for name, setting in self.settings.items()}
 
 

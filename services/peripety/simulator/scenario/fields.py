@@ -1,4 +1,4 @@
-"""What may stand in a scenario file: every table, its fields, and what of them goes together."""
+"""Schema of a script file: every table, its fields, and the constraints between them."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ TEXT_FIELDS = {
     TextKind.REGEX: "pattern",
     TextKind.GLOB: "pattern",
 }
-"""The field that holds what a text is compared with."""
+"""The field with the text to match, by pattern type."""
 
 UNBOUNDED = 2**31 - 1
-"""The highest message index there is."""
+"""The largest message index."""
 
 _MOST = 2**32 - 1
 _MOST_SEED = 2**53 - 1
@@ -71,7 +71,7 @@ _LATEST = datetime(3000, 1, 1, tzinfo=UTC)
 
 
 def _valid(kind: TextKind) -> Reader:
-    """Read the text of a regular expression or a glob."""
+    """Return a reader of regular expressions or globs."""
 
     def read(value: Any, path: FieldPath, reading: Reading) -> str | None:
         found = string(value, path, reading)
@@ -305,7 +305,7 @@ _FAILURE = Tagged(
 
 
 def _answers(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """Find what a rule or a turn has too little of."""
+    """Yield the missing parts of a rule or a turn."""
     response: Response | None = given.get("response")
     failure: Failure | None = given.get("failure")
     if "response" not in given and "failure" not in given:
@@ -352,7 +352,7 @@ _RULE = Table(
 def _key(value: Any, path: FieldPath, reading: Reading) -> str | None:
     if isinstance(value, str) and value and value.isascii() and value.isprintable():
         return value
-    reading.wrong(path, "an API key must be printable ASCII text")  # and is not repeated here
+    reading.wrong(path, "an API key must be printable ASCII text")  # the value is a secret and is not shown
     return None
 
 
@@ -424,7 +424,7 @@ _REMOVED = (
 
 
 def scenario(document: Any, reading: Reading) -> Scenario | None:
-    """Read a document; None if something was found wrong with it."""
+    """Read a document; return None if it has problems."""
     if isinstance(document, dict) and "conversations" in document:
         reading.wrong(("conversations",), _REMOVED)
         document = {name: value for name, value in document.items() if name != "conversations"}

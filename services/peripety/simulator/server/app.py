@@ -1,4 +1,4 @@
-"""From an HTTP request to its answer, in the words of the provider that it was meant for."""
+"""Request handler: from an HTTP request to an answer in the format of its provider."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _log = logging.getLogger(__name__)
 
 
 class App:
-    """Answers requests; no request can end it.
+    """Request handler. Errors of a request never end the server.
 
     Args:
-        simulator: decides what is answered.
+        simulator: decides the answers.
         router: the APIs.
-        control: the endpoints that are no provider's.
+        control: the control endpoints, which belong to no provider.
     """
 
     def __init__(self, simulator: Simulator, router: Router, control: Control) -> None:
@@ -46,7 +46,7 @@ class App:
         self._control = control
 
     async def handle(self, request: web.BaseRequest) -> bool:
-        """Answer a request, and say whether its connection is kept."""
+        """Answer a request; return True if its connection stays open."""
         connection = Connection(request)
         path = request.rel_url.raw_path
         try:
@@ -55,7 +55,7 @@ class App:
             else:
                 await self._answer(request, path, connection)
         except ConnectionError:
-            connection.kept = False  # the client has gone
+            connection.kept = False  # the client has disconnected
         return connection.kept
 
     async def _steer(self, request: web.BaseRequest, path: str, connection: Connection) -> None:
@@ -133,11 +133,11 @@ class App:
             await connection.deliver(replies.of_error(wire, error, request_id, self._simulator.now()))
 
     def _id(self, path: str, body: bytes) -> str:
-        """The id of a request that is no part of a conversation: the same one for the same request."""
+        """Return a deterministic id for a request outside of a conversation."""
         asked = hashlib.sha256(path.encode("utf-8", "surrogateescape") + body).hexdigest()
         return Chance(self._simulator.scenario.seed, asked, 0).id("request")
 
 
 def _readable(value: str) -> str:
-    """A header's value without bytes that are no text."""
+    """Return a header value without invalid bytes."""
     return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

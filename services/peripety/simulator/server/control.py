@@ -1,4 +1,4 @@
-"""The endpoints that are no provider's: a test in another process looks at the simulator and steers it."""
+"""Control endpoints: inspection and control of the simulator by a test in another process."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _STATUSES = {
 
 
 class Control:
-    """What is served under `/_simulator/`.
+    """Handler of `/_simulator/`.
 
     Args:
-        simulator: what it is about.
-        reload: reads the scenario's file again; None where the scenario came from no file.
+        simulator: the simulator.
+        reload: reads the script file again; None if the script was not read from a file.
     """
 
     def __init__(self, simulator: Simulator, reload: Callable[[], None] | None = None) -> None:
@@ -55,7 +55,7 @@ class Control:
         }
 
     def answer(self, method: str, path: str, body: bytes) -> Document:
-        """Do what a request asks for, or say why it cannot be done."""
+        """Execute a request; errors become documents."""
         try:
             name = f"{method} {path.removeprefix(PREFIX)}"
             endpoint = self._endpoints.get(name)
@@ -81,7 +81,7 @@ class Control:
         return {"now": self._simulator.advance(seconds)}
 
     def _fail(self, settings: Mapping[str, Any]) -> None:
-        """Let a failure occur, as a scenario's file would say it; `times` is how often."""
+        """Inject a fault, given as in a script file; `times` is the number of occurrences."""
         (failure,) = document_to_scenario({"failures": [settings]}, name="the request").failures
         self._simulator.inject(failure)
 
@@ -92,7 +92,7 @@ class Control:
 
 
 def refusal(error: PeripetyError) -> Document:
-    """Say why something cannot be done."""
+    """Return an error as a document."""
     status = _STATUSES.get(error.kind, 500)
     return Document(status, compact({"error": {"code": error.code, "message": str(error)}}))
 
