@@ -5,7 +5,7 @@ turns and counts matches, so it must recognise which conversation a request cont
 
 - The caller names the conversation, in process or by the header `x-peripety-conversation`. The state is
   stored under a hash of the API key and the name. This hash is both `scope` and `place`.
-- The caller sends only messages. The state is then found by what was said. A running hash covers the key and
+- The caller sends only messages. The state is then found by the history. A running hash covers the key and
   all messages up to the last answer. The hash at the last answer is the `place`, under which the position in
   a sequence is stored. The hash of everything before the first answer is the `scope`, under which counts are
   stored.

@@ -1,8 +1,8 @@
 """Simulator: the handle that answers requests in process, over HTTP and on the command line.
 
 The design goal is an answer that depends only on the script, its seed and the requests of the same
-conversation. Other conversations have an influence only if the script shares its counts; thread scheduling and
-restarts have none. A failing test can then be repeated, and parallel tests can share one simulator.
+conversation. Other conversations have an influence only if the script shares its counts; thread scheduling
+and restarts have none. A failing test can then be repeated, and parallel tests can share one simulator.
 
 A request is handled in one step, `begin`, under one lock:
 
@@ -13,7 +13,7 @@ A request is handled in one step, `begin`, under one lock:
 3. Select the fault: injected faults first, then script-wide ones. A fault of these two that replaces the
    answer does not advance the script, so a retry meets the same turn.
 4. Match the prompt against the script, select the fault of the rule, and build the reply.
-5. Store the next position, capture the call, and record it if asked for.
+5. Store the next position, capture the call, and record it if a recorder is set.
 
 The result is an `Exchange`. It contains all decisions as data and performs no input or output. The caller
 delivers it, in process or over HTTP, and reports three moments: started, finished, abandoned. Cache entries
@@ -29,8 +29,8 @@ Invariants:
 - A request that cannot be parsed changes nothing but the capture log.
 - Credentials are stored and captured as fingerprints only.
 
-State is not bound to a connection, because HTTP clients pool and reopen connections. There is no global
-random generator, because its sequence would depend on other conversations.
+State is not bound to a connection, because HTTP clients pool and reopen connections. A global random
+generator was rejected, because its sequence would depend on other conversations.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class Simulator:
             yield
             self._tables.save()
 
-    # ---- asking in this process
+    # ---- in-process requests
 
     def execute(self, prompt: str, **how: Unpack[How]) -> Answer:
         """Return the complete answer at once, without its delays.
@@ -239,7 +239,7 @@ class Simulator:
         with self._lock:
             return list(self._meter.ledger)
 
-    # ---- what wire modules ask
+    # ---- services for wire modules
 
     def now(self) -> float:
         """Return the time in seconds since 1970, by the simulator's clock."""

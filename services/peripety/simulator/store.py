@@ -68,7 +68,7 @@ class Store:
         return tables
 
     def save(self, changes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Replace entries, and remove those that are None, in one transaction.
+        """Replace entries in one transaction; the value None removes an entry.
 
         Raises:
             FailedPreconditionError: the file cannot be written.

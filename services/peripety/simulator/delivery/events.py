@@ -89,7 +89,7 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an answer: stop reason and usage. The usage is None if a fault withholds it."""
+    """The end of an answer: stop reason and usage. A fault may withhold the usage (None)."""
 
     stop: Stop
     usage: Usage | None

@@ -15,7 +15,7 @@ Invariants:
 
 - The times of steps never decrease, and `ends_ms` is not before the last step.
 - Steps due at the same time leave in one write if the executor can do that.
-- An ending other than a clean one says what happens to the connection after the last step.
+- An ending other than a clean one determines the state of the connection after the last step.
 
 A generator that sleeps between chunks would be shorter. But its errors add up, faults such as reordering need
 lookahead, and a test would have to wait in real time.

@@ -18,11 +18,11 @@ __all__ = ["KINDS", "Kind", "Place", "Setting"]
 class Place(StrEnum):
     """The part of a response that a fault affects."""
 
-    ERROR = "error"  # the request is refused, in the provider's own words
-    CONNECTION = "connection"  # nothing of an answer arrives
-    BODY = "body"  # what arrives is no answer
-    STREAM = "stream"  # the answer is broken, late or cut short on its way
-    ANSWER = "answer"  # the answer arrives well, and says something else
+    ERROR = "error"  # the request is rejected with a provider error
+    CONNECTION = "connection"  # no part of an answer arrives
+    BODY = "body"  # the received data is not an answer
+    STREAM = "stream"  # the answer is broken, late or truncated on its way
+    ANSWER = "answer"  # the answer arrives intact, with other content
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "the provider times out",
             {"message": _message("The request timed out")},
         ),
-        # nothing of an answer arrives
+        # no part of an answer arrives
         "network_unreachable": Kind(Place.CONNECTION, "the connection is reset before any data arrives"),
         "connection_timeout": Kind(
             Place.CONNECTION,
@@ -177,7 +177,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "hang": Kind(Place.CONNECTION, "no data arrives and the connection stays open"),
         "connection_reset": Kind(Place.CONNECTION, "the headers arrive, then the connection is reset"),
-        # what arrives is no answer
+        # the received data is not an answer
         "malformed_json": Kind(
             Place.BODY,
             "text instead of JSON, as the whole document or as the first content of a stream",

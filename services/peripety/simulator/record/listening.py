@@ -44,7 +44,7 @@ def listen(
     headers: Mapping[str, str],
     body: bytes,
 ) -> Listener | None:
-    """Start to observe a request, if it asks for a model answer.
+    """Start to observe a request for a model answer; return None for other requests.
 
     Args:
         router: maps paths to APIs and operations.

@@ -95,7 +95,7 @@ class Table:
         make: creates the value from the given fields.
         fields: the fields and their readers.
         required: the required fields.
-        check: yields problems between fields; invalid fields are None.
+        check: yields problems between fields; an invalid field is passed as None.
         meant: common wrong names of a field.
     """
 

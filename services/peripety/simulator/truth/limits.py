@@ -177,7 +177,8 @@ class _Buckets:
                     "successfully.",
                 )
             missing = amount * UNIT - levels[dimension]
-            # Round up to whole microseconds, so that a client that waits as told is not rejected again.
+            # Round up to whole microseconds, so that a client that waits for the stated delay is not rejected
+            # again.
             if missing > size:
                 waits[dimension] = -(-missing // size)
         if waits:

@@ -132,8 +132,8 @@ class Metered:
     def abandoned(self, now: float | None = None) -> None:
         """Handle an answer that failed or lost its reader.
 
-        An answer that has started is paid for, as far as its usage is known; one that has not started is
-        free.
+        An answer that has started is paid for, to the extent that its usage is known; one that has not
+        started is free.
         """
         if not self._started:
             self._usage = Usage()

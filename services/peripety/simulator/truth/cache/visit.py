@@ -61,7 +61,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a request reads from the cache, and what it is going to write.
+    """Cache reads of a request, and its pending writes.
 
     Attributes:
         read: number of tokens found.
