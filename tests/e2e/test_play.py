@@ -89,7 +89,7 @@ def test_the_author_of_last_resort_says_what_wins_and_what_loses(tmp_path: Path)
 def test_a_point_of_view_that_the_scenario_lacks_is_misuse(tmp_path: Path) -> None:
     done = play(tmp_path, "A text.", "--pov", "nobody")
     assert done.returncode == 2
-    assert "--pov: is no playable entity: use one of player" in done.stderr
+    assert "--pov: is not a playable entity: use one of player" in done.stderr
 
 
 def test_the_same_text_and_seed_give_the_same_game(tmp_path: Path) -> None:
@@ -240,14 +240,14 @@ def test_ctrl_c_ends_the_game_quietly(tmp_path: Path) -> None:
 
 def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
     with terminal([*PERIPETY, "play"], environment(tmp_path)) as person:
-        person.wait_for("about? >")
+        person.wait_for("Describe the scenario >")
         person.type("A few words.")
         person.wait_for("q to stop >")
         person.type("words to say")
         person.wait_for("Turn 1")
         person.wait_for("q to stop >")
         person.type("?")
-        person.wait_for("the world goes on by itself")
+        person.wait_for("take no action in this turn")
         person.wait_for("q to stop >")
         person.type("")
         person.wait_for("Turn 2")
