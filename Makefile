@@ -28,7 +28,7 @@ help:  ## Show the targets
 
 .PHONY: play
 play: $(VENV)/installed native  ## Turn a description into a scenario and play it: ABOUT="any text" TURNS=5
-	@{ $(DESCRIPTION); } | $(BIN)/peripety play --auto --turns "$${TURNS:-5}" --about -
+	@{ $(DESCRIPTION); } | $(BIN)/peripety play --auto --turns "$${TURNS:-5}" --description -
 
 .PHONY: play-llm
 play-llm: $(VENV)/installed-llm native  ## The same with a real language model on this machine (about 350 MB)
@@ -37,7 +37,7 @@ play-llm: $(VENV)/installed-llm native  ## The same with a real language model o
 .PHONY: testgen-llm
 testgen-llm: $(VENV)/installed-llm native  ## Have that model write tests of an example, and see how good they are: ROUNDS=3
 	@BIN=$(BIN) examples/local-model testgen generate --file examples/testgen/scenario.md \
-	  --scenario examples/scenario.json --no-floor --max-rounds $(ROUNDS) --max-time 900
+	  --scenario examples/scenario.json --no-baseline --max-rounds $(ROUNDS) --max-time 900
 
 .PHONY: serve
 serve: $(VENV)/installed native  ## Serve all services in one process

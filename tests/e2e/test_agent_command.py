@@ -94,7 +94,7 @@ def test_a_phase_is_done_anew_and_a_run_followed_again(tmp_path: Path, model: Se
     events = lines(agent(tmp_path, model, "run", EXAMPLE, "--json", "-i", "text=any text"))
     run_id = events[0]["run_id"]
     assert lines(agent(tmp_path, model, "run", EXAMPLE, "--json", "--resume", run_id)) == events
-    anew = ("--rerun", "outline", "--system", "Use other words.")
+    anew = ("--rerun-phase", "outline", "--system", "Use other words.")
     rerun = lines(agent(tmp_path, model, "run", EXAMPLE, "--json", "--resume", run_id, *anew))
     run = rerun[-1]["completed"]
     assert (run["parent_run_id"], run["results"][0]["completion"]["text"]) == (run_id, "four")

@@ -34,7 +34,7 @@ def test_a_session_goes_from_process_to_process_as_a_file(tmp_path: Path) -> Non
     here.mkdir()
     there.mkdir()
     bundle = tmp_path / "session.jsonl"
-    played = peripety(here, "play", "--auto", "--turns", "3", "--json", "--about", "a long cold night")
+    played = peripety(here, "play", "--auto", "--turns", "3", "--json", "--description", "a long cold night")
     assert played.returncode == 0, played.stderr
     session_id = session_in(json.loads(played.stdout.splitlines()[-1]))
     assert session_id is not None
@@ -44,7 +44,7 @@ def test_a_session_goes_from_process_to_process_as_a_file(tmp_path: Path) -> Non
     for core in ("native", "python"):
         right = peripety(there, "replay", bundle, PERIPETY_SIMCORE=core)
         assert (right.returncode, right.stderr) == (0, "")
-        assert f"3 of 3 turns played again on the {core} core, 0 of them differ" in right.stdout
+        assert f"3 of 3 turns replayed on the {core} core, 0 of them differ" in right.stdout
 
     imported = peripety(there, "sessions", "import", bundle, "--json")
     assert imported.returncode == 0, imported.stderr

@@ -87,7 +87,7 @@ def test_a_conversation_goes_on_in_another_process(tmp_path: Path, model: Served
         screen.type("/usage")
         screen.wait_for("0 turns: ")
         screen.type("/nothing")
-        screen.wait_for("There is no /nothing")
+        screen.wait_for("/nothing: unknown command")
         screen.type("fail")
         screen.wait_for("OPENAI_API_KEY")
         screen.type("/rewind 9")

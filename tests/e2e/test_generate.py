@@ -30,7 +30,7 @@ def peripety(home: Path, *arguments: str, said: bytes = b"") -> subprocess.Compl
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[bytes]:
-    options = ("--about", ABOUT, "--level", "dry-run", "--seed", "7")
+    options = ("--description", ABOUT, "--level", "dry-run", "--seed", "7")
     return peripety(tmp_path_factory.mktemp("written"), "generate", *options)
 
 
@@ -63,11 +63,11 @@ def test_the_next_command_takes_it_from_the_pipe(
 def test_a_command_that_gets_nothing_says_so(tmp_path: Path, command: tuple[str, ...]) -> None:
     empty = peripety(tmp_path, *command)
     assert (empty.returncode, empty.stdout) == (2, b"")
-    assert empty.stderr.startswith(b"error: nothing came from standard input")
+    assert empty.stderr.startswith(b"error: standard input is empty")
 
 
 def test_at_a_terminal_it_is_told_what_was_written(tmp_path: Path) -> None:
-    command = [*PERIPETY, "generate", "--about", ABOUT, "--level", "static"]
+    command = [*PERIPETY, "generate", "--description", ABOUT, "--level", "static"]
     with terminal(command, environment(tmp_path)) as person:
         person.wait_for("authoring")
         person.wait_for("actions")
@@ -95,7 +95,7 @@ def test_a_model_is_told_what_is_wrong_and_what_its_answers_cost_is_shown(tmp_pa
     script.write_text(json.dumps({"responses": answers, "default_response": "no", "keys": ["k"]}))
     home = environment(tmp_path, MODEL_PROVIDER="scripted", PERIPETY_SCRIPT=str(script))
     out = tmp_path / "a.json"
-    command = [*PERIPETY, "generate", "--about", "x", "--level", "static", "--out", str(out)]
+    command = [*PERIPETY, "generate", "--description", "x", "--level", "static", "--out", str(out)]
 
     told = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60, env=home).stdout
     assert re.search(r"^  answer 1: 1 call · [\d,]+ in \(0 cached, 0%\)", told, re.MULTILINE)

@@ -53,7 +53,9 @@ def peripety(
 
 
 def play(home: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return peripety(home, "play", "--auto", "--turns", "5", "--about", "-", *options, stdin=text.encode())
+    return peripety(
+        home, "play", "--auto", "--turns", "5", "--description", "-", *options, stdin=text.encode()
+    )
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -79,7 +81,7 @@ def test_each_event_is_a_line_of_json_and_nothing_else(tmp_path: Path) -> None:
 
 def test_the_author_of_last_resort_says_what_wins_and_what_loses(tmp_path: Path) -> None:
     lines = play(tmp_path, "A text.").stdout.splitlines()
-    start = lines.index("  seen by You (player)")
+    start = lines.index("  point of view: You (player)")
     assert "✓" in lines[start + 1]
     assert "✗" in lines[start + 1]
 
@@ -87,7 +89,7 @@ def test_the_author_of_last_resort_says_what_wins_and_what_loses(tmp_path: Path)
 def test_a_point_of_view_that_the_scenario_lacks_is_misuse(tmp_path: Path) -> None:
     done = play(tmp_path, "A text.", "--pov", "nobody")
     assert done.returncode == 2
-    assert "--pov: is no playable entity: use one of player" in done.stderr
+    assert "--pov: is not a playable entity: use one of player" in done.stderr
 
 
 def test_the_same_text_and_seed_give_the_same_game(tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_the_same_text_and_seed_give_the_same_game(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["empty", "emoji", "right to left", "100 KB"])
 def test_generate_prints_a_valid_specification_and_nothing_else(tmp_path: Path, name: str) -> None:
-    done = peripety(tmp_path, "generate", "--about", "-", "--json", stdin=TEXTS[name].encode())
+    done = peripety(tmp_path, "generate", "--description", "-", "--json", stdin=TEXTS[name].encode())
     assert (done.returncode, done.stderr) == (0, "")
     assert not sim.validate(done.stdout)
     assert sim.canonical(json.loads(done.stdout)).decode() + "\n" == done.stdout
@@ -112,21 +114,23 @@ def test_generate_prints_a_valid_specification_and_nothing_else(tmp_path: Path, 
 
 def test_generate_writes_a_file_that_the_other_commands_read(tmp_path: Path) -> None:
     out = str(tmp_path / "out.json")
-    assert peripety(tmp_path, "generate", "--about", "A text.", "--out", out).returncode == 0
+    assert peripety(tmp_path, "generate", "--description", "A text.", "--out", out).returncode == 0
     assert peripety(tmp_path, "validate", out).returncode == 0
     report = json.loads(peripety(tmp_path, "dry-run", out, "--runs", "50", "--json").stdout)
     assert report["runs"] == 50
 
 
 def test_generate_into_nowhere_is_misuse(tmp_path: Path) -> None:
-    done = peripety(tmp_path, "generate", "--about", "A text.", "--out", str(tmp_path / "no" / "where.json"))
+    done = peripety(
+        tmp_path, "generate", "--description", "A text.", "--out", str(tmp_path / "no" / "where.json")
+    )
     assert done.returncode == 2
     assert "cannot write" in done.stderr
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"x" * (1024 * 1024 + 1), b"x" * (200 * 1024)])
 def test_a_description_that_cannot_be_used_is_a_clear_error(tmp_path: Path, text: bytes) -> None:
-    done = peripety(tmp_path, "play", "--auto", "--about", "-", stdin=text)
+    done = peripety(tmp_path, "play", "--auto", "--description", "-", stdin=text)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
@@ -236,14 +240,14 @@ def test_ctrl_c_ends_the_game_quietly(tmp_path: Path) -> None:
 
 def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
     with terminal([*PERIPETY, "play"], environment(tmp_path)) as person:
-        person.wait_for("about? >")
+        person.wait_for("Describe the scenario >")
         person.type("A few words.")
         person.wait_for("q to stop >")
         person.type("words to say")
         person.wait_for("Turn 1")
         person.wait_for("q to stop >")
         person.type("?")
-        person.wait_for("the world goes on by itself")
+        person.wait_for("take no action in this turn")
         person.wait_for("q to stop >")
         person.type("")
         person.wait_for("Turn 2")
@@ -255,7 +259,7 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
 
 
 def test_an_action_is_taken_by_its_number_and_by_words_that_name_it(tmp_path: Path) -> None:
-    with terminal([*PERIPETY, "play", "--about", "A few words."], environment(tmp_path)) as person:
+    with terminal([*PERIPETY, "play", "--description", "A few words."], environment(tmp_path)) as person:
         person.wait_for("q to stop >")
         listed = re.findall(r"  (\d+)  (Look after .+?) - ", person.screen)
         (number, name), *_ = listed
@@ -265,13 +269,13 @@ def test_an_action_is_taken_by_its_number_and_by_words_that_name_it(tmp_path: Pa
             person.wait_for("committed")
             person.wait_for("q to stop >")
         person.type("q")
-        person.wait_for("2 turns: 2 narrated, 0 repaired, 0 told by the server, 0 abandoned")
+        person.wait_for("2 turns: 2 narrated, 0 repaired, 0 fallback, 0 abandoned")
         assert person.process.wait(timeout=30) == 0
 
 
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_at_a_question_ends_the_game(tmp_path: Path) -> None:
-    with terminal([*PERIPETY, "play", "--about", ""], environment(tmp_path)) as person:
+    with terminal([*PERIPETY, "play", "--description", ""], environment(tmp_path)) as person:
         person.wait_for("q to stop >")
         time.sleep(0.2)  # no person is fast enough to hit the moment between question and reading
         person.process.send_signal(signal.SIGINT)

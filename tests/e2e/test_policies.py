@@ -115,7 +115,7 @@ def test_mutants_are_counted_and_what_a_suite_misses_is_made(home: Path, tmp_pat
     (tmp_path / "none.json").write_text("[]", encoding="utf-8")
     made = tmp_path / "made.json"
     nothing = ("--scenarios", str(tmp_path / "none.json"))
-    covered = peripety(home, "cover", str(office(home)), *nothing, "--out", str(made))
+    covered = peripety(home, "generate-scenarios", str(office(home)), *nothing, "--out", str(made))
     assert covered.returncode == 0, covered.stderr
     verified = peripety(home, "verify", str(office(home)), "--scenarios", str(made))
     assert (verified.returncode, ", 0 failed" in verified.stdout) == (0, True)

@@ -45,13 +45,13 @@ def peripety(
 
 
 def test_the_script_writes_what_is_generated(tmp_path: Path) -> None:
-    done = peripety(tmp_path, script(tmp_path), "generate", "--about", "x", "--json")
+    done = peripety(tmp_path, script(tmp_path), "generate", "--description", "x", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["name"] == json.loads(playable())["name"]
 
 
 def test_the_script_writes_what_is_played(tmp_path: Path) -> None:
-    done = peripety(tmp_path, script(tmp_path), "play", "--auto", "--turns", "1", "--about", "x")
+    done = peripety(tmp_path, script(tmp_path), "play", "--auto", "--turns", "1", "--description", "x")
     assert done.returncode == 0, done.stderr
     assert "written by scripted/scripted" in done.stdout
     assert "Turn 1" in done.stdout

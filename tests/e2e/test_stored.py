@@ -27,7 +27,7 @@ def peripety(home: Path, *arguments: str, given: str = "") -> subprocess.Complet
 
 
 def test_a_description_becomes_a_stored_scenario_that_can_be_changed(tmp_path: Path) -> None:
-    written = peripety(tmp_path, "generate", "--about", "alpha wanes", "--level", "dry-run")
+    written = peripety(tmp_path, "generate", "--description", "alpha wanes", "--level", "dry-run")
     stored = peripety(tmp_path, "compile", "-", given=written.stdout)
     assert stored.returncode == 0, stored.stderr
     scenario_id = stored.stdout.split("stored as ")[1].split(",")[0]
@@ -42,7 +42,7 @@ def test_a_description_becomes_a_stored_scenario_that_can_be_changed(tmp_path: P
 
 def test_what_is_stored_elsewhere_is_reached_as_well(tmp_path: Path, server: ServerProcess) -> None:
     at = ("--server", server.address)
-    written = peripety(tmp_path, "generate", "--about", "beta waits", "--level", "dry-run").stdout
+    written = peripety(tmp_path, "generate", "--description", "beta waits", "--level", "dry-run").stdout
     stored = json.loads(peripety(tmp_path, "compile", "-", "--json", *at, given=written).stdout)
     listed = peripety(tmp_path, "scenarios", "list", "--json", *at).stdout.splitlines()
     assert stored["scenario_id"] in {json.loads(line)["scenario_id"] for line in listed}

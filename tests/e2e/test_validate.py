@@ -96,7 +96,7 @@ def test_parquet_that_cannot_be_used_is_a_clear_error(tmp_path: Path, content: b
     assert done.returncode == 2
     assert f"error: cannot read {path}: " in done.stderr
     assert "Traceback" not in done.stderr
-    assert ("it has no column spec" in done.stderr) is (content is None)
+    assert ("column spec with the specifications is missing" in done.stderr) is (content is None)
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, is_kept: bool) -> None:
         stopped.send_signal(signal.SIGINT)
         _, said = stopped.communicate(timeout=30)
     assert stopped.returncode == 130
-    expected = f"from the verdicts in {tmp_path / 'ledger'}" if is_kept else "with --resume FILE"
+    expected = f"from the verdicts in {tmp_path / 'ledger'}" if is_kept else "add --resume FILE"
     assert expected.encode() in said
     assert b"Traceback" not in said
 

@@ -1,8 +1,10 @@
-"""The command line: `peripety play`, `serve`, `generate`, `validate`, `dry-run`.
+"""The command line, `peripety`: one module per command.
 
-Each command is a module; what it needs beyond this package is imported when it runs, so that help and usage
-errors appear at once. Results go to standard output, everything else to standard error. Exit codes:
-0 success; 1 the work failed or found something wrong; 2 the command was used wrongly; 130 stopped by Ctrl-C.
+Commands import what they need beyond this package when they run, so that help and usage errors appear at
+once.
+Results go to standard output, everything else to standard error.
+
+Exit codes: 0 success; 1 the work failed or found a problem; 2 wrong usage; 130 interrupted by Ctrl-C.
 """
 
 from peripety.cli.commands import app, main

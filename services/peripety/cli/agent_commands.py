@@ -1,4 +1,4 @@
-"""`peripety agent`: its commands and their options."""
+"""Commands and options of `peripety agent`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from peripety.cli.options import Server  # noqa: TC001 - typer reads the annotat
 __all__ = ["agent"]
 
 agent = typer.Typer(
-    name="agent", help="Work through phases over one conversation with a model.", no_args_is_help=True
+    name="agent", help="Run agents: phases that share one conversation with a model.", no_args_is_help=True
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
@@ -20,46 +20,52 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
 
 @agent.command()
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What the agent does: a TOML file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Agent file, in TOML.")],
     inputs: Annotated[
         list[str] | None,
         typer.Option(
-            "-i", "--input", metavar="NAME=VALUE", help="A value for {{NAME}}; =@FILE reads it from a file."
+            "-i",
+            "--input",
+            metavar="NAME=VALUE",
+            help="Value for {{NAME}}; NAME=@FILE reads the value from a file.",
         ),
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Go on with this run instead of starting one.")
+        str | None, typer.Option(metavar="RUN", help="Continue this run instead of starting a new one.")
     ] = None,
-    rerun: Annotated[
+    rerun_phase: Annotated[
         str | None,
         typer.Option(
-            metavar="PHASE", help="With --resume: do this phase of it anew, as FILE has it now, as a new run."
+            metavar="PHASE", help="With --resume: run this phase again, as FILE defines it now, in a new run."
         ),
     ] = None,
     following: Annotated[
-        bool, typer.Option("--following", help="With --rerun: go on with the phases after it.")
+        bool, typer.Option("--following", help="With --rerun-phase: also run the phases after it.")
     ] = False,
     system: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="With --rerun: other instructions.")
+        str | None, typer.Option(metavar="TEXT", help="With --rerun-phase: replace the instructions.")
     ] = None,
     input_template: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="With --rerun: another template.")
+        str | None, typer.Option(metavar="TEXT", help="With --rerun-phase: replace the input template.")
     ] = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run an agent and show what its phases say and use; tools with a command are run here."""
+    """Run an agent. Tools that have a command run on this machine.
+
+    Shows the output and the usage of each phase.
+    """
     from peripety.cli import agent_run  # noqa: PLC0415 - loads the services
     from peripety.cli.agent_file import read_agent  # noqa: PLC0415
 
-    if rerun is None and (following or system is not None or input_template is not None):
-        raise typer.BadParameter("--following, --system and --input-template go with --rerun PHASE")
-    if rerun is not None and resume is None:
-        raise typer.BadParameter("--rerun goes with --resume RUN, the run whose phase it is")
+    if rerun_phase is None and (following or system is not None or input_template is not None):
+        raise typer.BadParameter("--following, --system and --input-template need --rerun-phase PHASE")
+    if rerun_phase is not None and resume is None:
+        raise typer.BadParameter("--rerun-phase needs --resume RUN, the run that contains the phase")
     described = read_agent(file)
     anew = None
-    if rerun is not None:
-        phase = described.phase(rerun)
+    if rerun_phase is not None:
+        phase = described.phase(rerun_phase)
         phase.system = phase.system if system is None else system
         phase.input_template = phase.input_template if input_template is None else input_template
         anew = agent_run.Anew(phase, following)
@@ -71,7 +77,7 @@ def run(
 
 @agent.command("list")
 def list_(
-    count: Annotated[int, typer.Option(min=1, max=1000, help="The most to print.")] = 20,
+    count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
@@ -83,11 +89,11 @@ def list_(
 
 @agent.command()
 def show(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of the run; see `peripety agent list`.")],
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the phases of a run came to."""
+    """Show the results of the phases of a run."""
     from peripety.cli.agent_run import show_run  # noqa: PLC0415 - loads the services
 
     show_run(run_id, server, as_json=as_json)
@@ -96,7 +102,7 @@ def show(
 def _input(given: str) -> tuple[str, str]:
     name, separator, value = given.partition("=")
     if not name or not separator:
-        raise typer.BadParameter(f"--input takes NAME=VALUE, and {given!r} has no name or no =")
+        raise typer.BadParameter(f"--input must be NAME=VALUE: {given!r} lacks the name or the =")
     if not value.startswith("@"):
         return name, value
     try:

@@ -1,4 +1,4 @@
-"""Files that describe agents: TOML in, a manifest out, or everything that is wrong with it."""
+"""Agent files: TOML to a manifest, with all problems of a file in one error."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _Seconds = Annotated[_Number, Field(le=MAX_SECONDS)]
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """An agent, and what only the command line needs to know of it.
+    """An agent manifest with the settings that only the command line uses.
 
     Attributes:
-        manifest: what it does.
-        budget: the most that a run may use; None for no cap.
+        manifest: the agent.
+        budget: the limit of a run; None for no limit.
         commands: the tools that are commands of this machine, by name.
     """
 
@@ -51,16 +51,16 @@ class AgentFile:
     commands: Mapping[str, Command]
 
     def phase(self, phase_id: str) -> pb.Phase:
-        """A phase of it.
+        """Return the phase with an id.
 
         Raises:
-            InvalidArgumentError: there is none of that id.
+            InvalidArgumentError: the file has no phase with this id.
         """
         for phase in self.manifest.phases:
             if phase.phase_id == phase_id:
                 return phase
         known = ", ".join(phase.phase_id for phase in self.manifest.phases)
-        raise InvalidArgumentError(f"There is no phase {phase_id} in the file; there are {known}")
+        raise InvalidArgumentError(f"phase {phase_id} is not in the file; use one of {known}")
 
 
 class _Table(BaseModel):
@@ -193,17 +193,19 @@ class _Agent(_Table):
 
 
 def read_agent(path: Path) -> AgentFile:
-    """Read the file of an agent; `{ "$file" = "path" }` in it stands for what is in that file beside it.
+    """Read an agent file.
+
+    `{ "$file" = "path" }` is replaced by the content of that file, relative to the agent file.
 
     Raises:
-        InvalidArgumentError: it cannot be read, or something in it is wrong; the violations name all of it.
+        InvalidArgumentError: the file cannot be read or is not valid; the violations list every problem.
     """
     try:
         document = tomllib.loads(path.read_bytes().decode())
     except OSError as error:
         raise _wrong(path, [("", f"cannot be read: {error.strerror or error}")]) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _wrong(path, [("", f"is no TOML file: {error}")]) from None
+        raise _wrong(path, [("", f"is not TOML: {error}")]) from None
     problems: list[tuple[str, str]] = []
     document = _with_files(document, "", Files(path.parent), problems)
     try:
@@ -222,7 +224,10 @@ def read_agent(path: Path) -> AgentFile:
 
 
 def _with_files(value: Any, place: str, files: Files, problems: list[tuple[str, str]]) -> Any:
-    """A value with what is in the files that it names; what cannot be had is noted and left as it is."""
+    """Return a value with its file references resolved.
+
+    A file that cannot be read is added to the problems.
+    """
     if isinstance(value, list):
         return [_with_files(one, f"{place}[{at}]", files, problems) for at, one in enumerate(value)]
     if not isinstance(value, dict):
@@ -237,7 +242,7 @@ def _with_files(value: Any, place: str, files: Files, problems: list[tuple[str, 
 
 
 def _told(error: ValidationError) -> Iterator[tuple[str, str]]:
-    words = {"extra_forbidden": "is no key that is known here", "missing": "is required"}
+    words = {"extra_forbidden": "is not a known key", "missing": "is required"}
     for found in error.errors(include_url=False, include_input=False):
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in found["loc"])
         yield place, words.get(found["type"], found["msg"])
@@ -246,7 +251,7 @@ def _told(error: ValidationError) -> Iterator[tuple[str, str]]:
 def _wrong(path: Path, problems: list[tuple[str, str]]) -> InvalidArgumentError:
     count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
     return InvalidArgumentError(
-        f"{path} describes no agent: {count}",
+        f"{path} is not a valid agent file: {count}",
         code="MANIFEST_INVALID",
         violations=[
             FieldViolation(f"{path}: {place.removeprefix('.')}" if place else str(path), problem)

@@ -1,4 +1,4 @@
-"""`peripety agent`: run agents, look at runs, do phases anew."""
+"""Implementation of `peripety agent`: run agents, show runs, rerun phases."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = ["Anew", "list_runs", "run", "show_run"]
 
 @dataclass(frozen=True, slots=True)
 class Anew:
-    """A phase to do anew.
+    """A phase to rerun.
 
     Attributes:
-        phase: the phase as it should be.
-        following: whether to go on with the phases after it.
+        phase: the new definition of the phase.
+        following: True to rerun the phases after it as well.
     """
 
     phase: pb.Phase
@@ -51,15 +51,15 @@ def run(
     anew: Anew | None,
     as_json: bool,
 ) -> int:
-    """Run an agent, or go on with a run of it, and show what happens; return the exit code.
+    """Start or resume an agent run, show its events, and return the exit code.
 
     Args:
         agent: the agent; its commands are the tools of this machine.
         inputs: values for the templates, by name.
-        server: `host:port` of a server; None runs it in this process.
-        resumed: the run to go on with; None starts one.
-        anew: the phase of that run to do anew.
-        as_json: whether to print events as lines of JSON.
+        server: `host:port` of a server; None runs the agent in this process.
+        resumed: the id of the run to continue; None starts a new run.
+        anew: the phase of that run to rerun.
+        as_json: True to print events as lines of JSON.
     """
     return asyncio.run(_run(_Screen(agent, as_json), inputs, server, resumed, anew))
 
@@ -70,7 +70,7 @@ def list_runs(server: str | None, count: int, *, as_json: bool) -> None:
 
 
 def show_run(run_id: str, server: str | None, *, as_json: bool) -> None:
-    """Print what the phases of a run came to."""
+    """Print the phase results of a run."""
     asyncio.run(_show(run_id, server, as_json=as_json))
 
 
@@ -107,7 +107,10 @@ async def _run(
 async def _followed(
     screen: _Screen, stub: AgentServiceAsyncStub, responses: AsyncIterable[_Response]
 ) -> pb.RunEvent:
-    """Show a run until it ends or waits; the last event. A call has a deadline, and a run has none."""
+    """Show a run until it ends or waits for a tool, and return its last event.
+
+    A call has a deadline and a run does not, so the stream is reopened when a call ends.
+    """
     last = pb.RunEvent()
     while True:
         try:
@@ -124,7 +127,7 @@ async def _followed(
 
 
 class _Response(Protocol):
-    """A response of any call that streams a run."""
+    """A response of a call that streams a run."""
 
     @property
     def event(self) -> pb.RunEvent: ...
@@ -132,23 +135,23 @@ class _Response(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Screen:
-    """Shows the events of a run, and finds the results of its tools."""
+    """Output of the events of a run, and source of the results of its tools."""
 
     agent: AgentFile
     as_json: bool
 
     def show(self, event: pb.RunEvent) -> None:
-        """Show an event."""
+        """Print an event."""
         if self.as_json:
             write_json(jsonify(readable(event)))
         else:
             self._tell(event)
 
     async def result_of(self, call: gateway.ToolCall) -> gateway.ToolResult:
-        """The result of a tool, by its command or by the person at the terminal.
+        """Return the result of a tool call, from its command or typed in at the terminal.
 
         Raises:
-            FailedPreconditionError: it has no command, and there is nobody to ask.
+            FailedPreconditionError: the tool has no command, and standard input is not a terminal.
         """
         if call.name in self.agent.commands:
             return await self.agent.commands[call.name].result_of(call)
@@ -157,8 +160,8 @@ class _Screen:
             said = await asyncio.to_thread(ask, f"{_call_line(call)} = ")
         if said is None:
             raise FailedPreconditionError(
-                f"The tool {printable(call.name)} has no command in the file, and nobody said what it gives:"
-                " add one, then go on with --resume",
+                f"tool {printable(call.name)} has no command in the agent file and no result was typed in;"
+                " add a command, then continue with --resume",
                 code="TOOL_WITHOUT_COMMAND",
             )
         return gateway.ToolResult(call_id=call.call_id, text=said)
@@ -174,7 +177,7 @@ class _Screen:
                 out.print(printable(event.text_delta), end="")
                 out.file.flush()
             case "repairing":
-                out.print("\n(the answer was not valid; once more)", style="dim")
+                out.print("\n(the answer was not valid; trying again)", style="dim")
             case "phase_completed":
                 out.print(f"\n   {model_usage_line(event.phase_completed.usage)}", style="dim")
             case "tools_requested":
@@ -224,10 +227,10 @@ async def _show(run_id: str, server: str | None, *, as_json: bool) -> None:
         out.print(printable(result.completion.text))
         out.print(f"   {model_usage_line(result.usage)}", style="dim")
     for call in found.pending_calls:
-        out.print(f"waits for {_call_line(call)}")
+        out.print(f"waiting for {_call_line(call)}")
     if found.state == pb.RUN_STATE_FAILED:
         _tell_failure(found)
-    out.print(f"── in all: {model_usage_line(found.usage)}", style="bold")
+    out.print(f"── total: {model_usage_line(found.usage)}", style="bold")
 
 
 def _state(run: pb.Run | pb.RunSummary) -> str:

@@ -1,4 +1,4 @@
-"""Tools of agents that are commands of this machine."""
+"""Agent tools that are commands of this machine."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _CHUNK_BYTES = 16 * 1024
 
 
 class _TooLargeError(Exception):
-    """A command writes more than a model should read."""
+    """The output of a command exceeds the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that does what a tool does: arguments as JSON on its input, the result on its output.
+    """A tool that is a local command: arguments as JSON on standard input, the result on standard output.
 
     Attributes:
-        words: the program and its arguments; no shell reads them.
-        directory: where it runs.
-        seconds: how long it may take.
+        words: the program and its arguments, run without a shell.
+        directory: the working directory.
+        seconds: the timeout.
     """
 
     words: tuple[str, ...]
@@ -39,7 +39,10 @@ class Command:
     seconds: float
 
     async def result_of(self, call: gateway.ToolCall) -> gateway.ToolResult:
-        """Run it for a call. Whatever goes wrong is a result that says so: the model may find a way out."""
+        """Run the command for a tool call.
+
+        A failure becomes an error result, so that the model can react to it.
+        """
         try:
             text, is_error = await self._run(call.arguments)
         except TimeoutError:
@@ -62,7 +65,7 @@ class Command:
                 )
                 code = await process.wait()
         finally:
-            # All that it has started, too: nobody waits for that any more.
+            # Kill the process group: nothing reads the output of its children any more.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
@@ -73,7 +76,7 @@ class Command:
 
 async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
     assert stream is not None  # noqa: S101 - it is a pipe
-    with suppress(BrokenPipeError, ConnectionResetError):  # it does not want them
+    with suppress(BrokenPipeError, ConnectionResetError):  # the command closed its input
         stream.write(data)
         await stream.drain()
     stream.close()

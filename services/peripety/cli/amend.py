@@ -1,4 +1,4 @@
-"""`peripety amend`: a stored scenario changed by a text."""
+"""`peripety amend`: change a stored scenario by a description of the change."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ __all__ = ["amend", "order"]
 def order(
     scenario_id: str, text: str, level: str, model: str, attempts: int, caps: common.Budget
 ) -> pb.AmendScenarioRequest:
-    """What asks for a change, but for its id.
+    """Return the request for a change, without its id.
 
     Args:
         scenario_id: the scenario.
         text: the change; - for standard input.
-        level: what the result has to pass: DRY_RUN, CERTIFICATE, or UNSPECIFIED for what it has passed.
-        model: who changes it, as `provider/model`; empty for the configured one.
-        attempts: most answers of the model.
-        caps: the most they may use.
+        level: the checks that the result must pass: DRY_RUN, CERTIFICATE, or UNSPECIFIED for those that the
+            current version passed.
+        model: the model, as `provider/model`; empty for the configured one.
+        attempts: maximum number of model answers.
+        caps: the budget of these answers.
     """
     return pb.AmendScenarioRequest(
         scenario_id=scenario_id,
@@ -43,15 +44,15 @@ def order(
 
 
 def amend(request: pb.AmendScenarioRequest, server: str | None, *, as_json: bool) -> None:
-    """Change a scenario, and tell how that goes and what differs.
+    """Change a scenario; print the progress and the differences.
 
     Args:
         request: the change.
-        server: `host:port` of a server; None changes it in this process, in the configured database.
-        as_json: whether to print the new version and what differs as a line of JSON instead.
+        server: `host:port` of a server; None runs the change in this process, on the configured database.
+        as_json: True to print the new version and its differences as one line of JSON instead.
 
     Raises:
-        SpecError: it cannot be changed like that.
+        SpecError: the change is not possible.
     """
     amended = asyncio.run(_amended(request, server, as_json=as_json))
     if as_json:

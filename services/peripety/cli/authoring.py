@@ -1,4 +1,4 @@
-"""From a description to a stored scenario and its next version: calls whose events are shown as they come."""
+"""Scenario authoring calls: generate, compile and amend, with their events shown as they arrive."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["amend_scenario", "compile_scenario", "write_specification"]
 async def write_specification(
     channel: grpc.aio.Channel, request: scenario_pb2.GenerateScenarioRequest, view: View
 ) -> scenario_pb2.GenerateScenarioResponse.Completed:
-    """Have a specification written; the request gets an id here.
+    """Generate a specification and return the result. Sets the id of the request.
 
     Raises:
-        SpecError: no draft passed.
+        SpecError: no draft passed the checks.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request.request_id = str(uuid4())
@@ -34,18 +34,19 @@ async def write_specification(
             return event.completed
         if event.HasField("rejected"):
             raise _refusal(
-                "No valid specification came of this description; try other words", event.rejected.findings
+                "no valid specification could be written from this description; rephrase it",
+                event.rejected.findings,
             )
-    raise InternalError("The scenario service ended its stream without a result")
+    raise InternalError("the scenario service ended its stream without a result")
 
 
 async def compile_scenario(
     channel: grpc.aio.Channel, *, spec: bytes, view: View, version_of: str = ""
 ) -> scenario_pb2.CompiledScenario:
-    """Have a specification checked, dry-run and stored, as a version of another scenario when one is named.
+    """Validate, dry-run and store a specification, as a version of `version_of` if that is set.
 
     Raises:
-        SpecError: it cannot be accepted.
+        SpecError: the specification is rejected.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request = scenario_pb2.CompileScenarioRequest(request_id=str(uuid4()), spec=spec, version_of=version_of)
@@ -54,17 +55,17 @@ async def compile_scenario(
         if event.HasField("compiled"):
             return event.compiled
         if event.HasField("rejected"):
-            raise _refusal("The specification was refused", event.rejected.findings)
-    raise InternalError("The scenario service ended its stream without a result")
+            raise _refusal("the specification was rejected", event.rejected.findings)
+    raise InternalError("the scenario service ended its stream without a result")
 
 
 async def amend_scenario(
     channel: grpc.aio.Channel, request: scenario_pb2.AmendScenarioRequest, story: Story
 ) -> scenario_pb2.AmendScenarioResponse.Amended:
-    """Have a stored scenario changed; the request gets an id here.
+    """Change a stored scenario. Sets the id of the request.
 
     Raises:
-        SpecError: the change cannot be made.
+        SpecError: the change is not possible.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request.request_id = str(uuid4())
@@ -73,8 +74,8 @@ async def amend_scenario(
         if event.HasField("amended"):
             return event.amended
         if event.HasField("rejected"):
-            raise _refusal("The scenario is as it was", event.rejected.findings)
-    raise InternalError("The scenario service ended its stream without a result")
+            raise _refusal("the scenario was not changed", event.rejected.findings)
+    raise InternalError("the scenario service ended its stream without a result")
 
 
 def _refusal(message: str, findings: scenario_pb2.Findings) -> SpecError:

@@ -1,4 +1,4 @@
-"""`peripety balance`: numbers moved until a specification is lost as often as wanted, without a server."""
+"""`peripety balance`: tune the numbers of a specification to a target loss rate, without a server."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ _TARGET = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*-\s*(\d+(?:\.\d+)?)\s*%?\s*")
 
 
 def target(text: str) -> Target:
-    """A target such as `30-40`, in percent.
+    """Parse a target range such as `30-40`, in percent.
 
     Raises:
-        BadParameter: it is none.
+        BadParameter: the text is not a range.
     """
     match = _TARGET.fullmatch(text)
     ends = [float(end) / 100 for end in match.groups()] if match else []
     if not ends or not ends[0] <= ends[1] <= 1:
-        raise typer.BadParameter("--target takes two percentages, the lower one first, such as 30-40")
+        raise typer.BadParameter("--target must be two percentages, the lower one first, such as 30-40")
     return Target(*ends)
 
 
 def options(persona: Persona, seed: int | None, max_runs: int | None) -> DryRunOptions:
-    """How to simulate.
+    """Return the options of the simulation.
 
     Raises:
-        InvalidArgumentError: one of them is out of range.
+        InvalidArgumentError: an option is out of range.
     """
     asked = DryRunOptions(persona, seed, max_runs or CONFIRMING_RUNS)
     check_options(asked)
@@ -61,7 +61,7 @@ def options(persona: Persona, seed: int | None, max_runs: int | None) -> DryRunO
 
 
 def balance(source: str, wanted: Target, asked: DryRunOptions, *, as_json: bool, out: Path | None) -> int:
-    """Balance the specification in `source`, tell and save what came of it, and return the exit code."""
+    """Balance the specification in `source`, print and save the result, and return the exit code."""
     require_place(out)
     order = BalanceOrder(read_specification(source), wanted, asked)
     with closing(Workers()) as workers:
@@ -78,11 +78,11 @@ def _tell(result: Balanced | NotBalanced, wanted: Target) -> None:
     out = results()
     if isinstance(result, Balanced):
         out.print(f"balanced: {rate_sentence(result.after)}", style="green")
-        out.print(f"before, {rate_sentence(result.before)}; {wanted} was asked for")
+        out.print(f"before, {rate_sentence(result.before)}; target {wanted}")
         if result.edits:
             tables().print(_table(result.edits))
         else:
-            out.print("no number had to be moved")
+            out.print("no number had to be changed")
         return
     out.print("not balanced", style="red")
     for line in finding_lines(result.findings):

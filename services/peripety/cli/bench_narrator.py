@@ -1,4 +1,7 @@
-"""`peripety bench-narrator`: how well a model tells turns, measured against what the engine knows of them."""
+"""`peripety bench-narrator`: measure how well a model narrates.
+
+The reference is the engine's own record of each turn.
+"""
 
 from __future__ import annotations
 
@@ -34,48 +37,48 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "bench_narrator"]
 
 _WRITTEN = 3
-# An answer that was given before says nothing of how long one takes.
+# A cached answer has no meaningful latency.
 _NO_STORED_ANSWERS = {"response_cache_memory_bytes": 0, "response_cache_disk_bytes": 0}
 _SHARES = (
-    ("clean_rounds", "rounds in which nothing was wrong"),
-    ("repaired", "rounds whose answer was put right once"),
-    ("server_resolved", "rounds that the server told itself"),
-    ("dead_turns", "turns that were lost"),
+    ("clean_rounds", "rounds without any error"),
+    ("repaired", "rounds whose answer was repaired once"),
+    ("server_resolved", "rounds with fallback narration by the server"),
+    ("dead_turns", "lost turns"),
 )
 _COUNTS = (
-    ("event_condition_errors", "actions tried that could not be taken"),
-    ("variable_update_errors", "changes of state that were refused"),
-    ("malformed_answers", "answers that were no valid account"),
-    ("refused_calls", "other calls of tools that were refused"),
-    ("withheld_secrets", "answers with a secret in them, held back"),
-    ("leaks", "rounds in which a secret came out"),
-    ("unfounded_numbers", "numbers in the prose that it was not told"),
-    ("tool_calls", "calls of tools"),
+    ("event_condition_errors", "rejected actions"),
+    ("variable_update_errors", "rejected state changes"),
+    ("malformed_answers", "malformed answers"),
+    ("refused_calls", "other rejected tool calls"),
+    ("withheld_secrets", "answers withheld because they contain a secret"),
+    ("leaks", "rounds that revealed a secret"),
+    ("unfounded_numbers", "unfounded numbers in the prose"),
+    ("tool_calls", "tool calls"),
     ("model_calls", "requests to the model"),
     ("input_tokens", "tokens in"),
     ("cached_tokens", "of which cached"),
     ("output_tokens", "tokens out"),
 )
 _TIMES = (
-    ("first_prose_p50", "seconds to the first prose, half of the rounds"),
-    ("first_prose_p95", "seconds to the first prose, 95 of 100"),
-    ("seconds_p50", "seconds to the end of a turn, half of the rounds"),
-    ("seconds_p95", "seconds to the end of a turn, 95 of 100"),
+    ("first_prose_p50", "seconds to the first prose, median"),
+    ("first_prose_p95", "seconds to the first prose, 95th percentile"),
+    ("seconds_p50", "seconds to the end of a turn, median"),
+    ("seconds_p95", "seconds to the end of a turn, 95th percentile"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is played.
+    """Settings of a benchmark.
 
     Attributes:
-        files: specifications; empty for some that are written offline.
-        sessions: how many games.
-        turns: most turns of each.
-        at_once: how many games at the same time.
-        seed: what all that is drawn follows from.
-        model: who narrates, as `provider/model`; empty for the configured one.
-        pov: whose view is taken; None for the only playable entity's, else the public one.
+        files: specifications; empty to generate some offline.
+        sessions: number of games.
+        turns: maximum turns of a game.
+        at_once: number of games played at the same time.
+        seed: the seed of all random choices.
+        model: the narrator, as `provider/model`; empty for the configured one.
+        pov: the entity whose point of view is used; None for the only playable entity, else the public view.
     """
 
     files: tuple[str, ...]
@@ -87,7 +90,7 @@ class Plan:
     pov: str | None = None
 
     def specifications(self) -> Iterator[bytes]:
-        """What is played, before anything is planted in it."""
+        """Yield the specifications to play, before secrets are planted in them."""
         if self.files:
             yield from map(read_specification, self.files)
         else:
@@ -96,7 +99,7 @@ class Plan:
 
 
 def bench_narrator(plan: Plan, *, as_json: bool) -> int:
-    """Play, and print what the narrator is worth; return the exit code."""
+    """Play the games, print the measurements, and return the exit code."""
     grade = asyncio.run(_graded(plan))
     figures = {"sessions": plan.sessions, "turns": plan.turns, "seed": plan.seed, **grade.figures()}
     if as_json:
@@ -135,7 +138,7 @@ async def _graded(plan: Plan) -> Grade:
 
 
 async def _stage(channel: grpc.aio.Channel, document: bytes, plan: Plan) -> Stage:
-    """Store a specification with words planted where the point of view may not look."""
+    """Store a specification with secret words planted where the point of view has no access."""
     pov = viewpoint_of(document, plan.pov).entity_id
     spec, secrets = planted(json.loads(document), pov or None, plan.seed)
     with live_story(asides()) as story:
@@ -160,11 +163,11 @@ def _table(figures: Mapping[str, Any]) -> Table:
     for name, words in _SHARES:
         table.add_row(words, f"{figures[name]:,}", f"{figures[name] / max(rounds, 1):.1%}")
     for name, words in _COUNTS:
-        table.add_row(words, f"{figures[name]:,}", f"{figures[name] / max(rounds, 1):,.2f} a round")
+        table.add_row(words, f"{figures[name]:,}", f"{figures[name] / max(rounds, 1):,.2f} per round")
     cost = figures["cost_pico_dollars"]
-    table.add_row("money", "?" if cost is None else dollars(cost), "")
+    table.add_row("cost", "?" if cost is None else dollars(cost), "")
     for name, words in _TIMES:
         table.add_row(words, f"{figures[name]:.2f}", "")
     for reason, count in figures["degraded"].items():
-        table.add_row(f"the server told it itself: {reason}", f"{count:,}", "")
+        table.add_row(f"fallback narration: {reason}", f"{count:,}", "")
     return table

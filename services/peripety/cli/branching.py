@@ -48,7 +48,7 @@ def list_sessions(count: int, scenario_id: str, server: str | None, *, as_json: 
 
 
 def show(session_id: str, pov: str, server: str | None, *, as_json: bool) -> None:
-    """Print a session as an entity sees it, with its turns in short."""
+    """Print a session as an entity sees it, with a summary of its turns."""
     session, turns = asyncio.run(_read(session_id, pov, server))
     if as_json:
         write_json(jsonify(session))
@@ -67,7 +67,7 @@ def show(session_id: str, pov: str, server: str | None, *, as_json: bool) -> Non
 
 
 def fork(session_id: str, turn: int | None, seed: int | None, server: str | None, *, as_json: bool) -> None:
-    """Fork a session, and tell what the fork is called."""
+    """Fork a session, and print the id of the fork."""
     request = pb.ForkSessionRequest(request_id=str(uuid4()), session_id=session_id, turn=turn, seed=seed)
     session = asyncio.run(_forked(request, server))
     if as_json:
@@ -80,7 +80,7 @@ def fork(session_id: str, turn: int | None, seed: int | None, server: str | None
 
 
 def rewind(session_id: str, turn: int, server: str | None, *, as_json: bool) -> None:
-    """Take the last turns of a session back, and tell where it is now."""
+    """Rewind a session to an earlier turn, and print its new position."""
     session = asyncio.run(_rewound(session_id, turn, server))
     if as_json:
         write_json(jsonify(session))
@@ -89,7 +89,7 @@ def rewind(session_id: str, turn: int, server: str | None, *, as_json: bool) -> 
 
 
 def compare(session_id: str, other_id: str, pov: str, server: str | None, *, as_json: bool) -> None:
-    """Print where two sessions part, and how they differ since."""
+    """Print the turn at which two sessions diverge, and their differences since then."""
     compared = asyncio.run(_compared(session_id, other_id, pov, server))
     if as_json:
         write_json(jsonify(compared))
@@ -151,7 +151,7 @@ async def _rewound(session_id: str, turn: int, server: str | None) -> pb.Session
 async def _compared(
     session_id: str, other_id: str, pov: str, server: str | None
 ) -> pb.CompareBranchesResponse:
-    """All pages of a comparison as one."""
+    """Return all pages of a comparison as one response."""
     async with sessions_at(server) as stub:
         first = await stub.CompareBranches(_comparison(session_id, other_id, pov, ""))
 
@@ -177,7 +177,7 @@ async def _delete(session_id: str, server: str | None) -> None:
 
 
 async def _all_pages(page: Callable[[str], Awaitable[tuple[Iterable[T], str]]], token: str = "") -> list[T]:
-    """What stands on a page and all that follow it."""
+    """Return the items of all pages, from a page token on."""
     items, token = await page(token)
     found = list(items)
     while token:
@@ -190,7 +190,7 @@ _COLUMNS = ("turn", "actions", "event", "status", "told")
 
 
 def _row(turn: pb.Turn) -> tuple[str, ...]:
-    """A turn in short."""
+    """Return a turn as a table row."""
     return (
         str(turn.turn),
         in_one_line(", ".join(call.action_id for call in turn.actions) or turn.input),

@@ -1,4 +1,4 @@
-"""`peripety sessions export`, `import` and `replay`: stored sessions, taken along, taken in, played again."""
+"""`peripety sessions export`, `import` and `replay`: bundles of stored sessions."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _CHUNK_BYTES = 256 * 1024
 
 
 def export(session_id: str, out: Path | None, last_turn: int, server: str | None) -> None:
-    """Write a session down, to a file or to standard output."""
+    """Export a session as a bundle, to a file or to standard output."""
     require_place(out)
     asyncio.run(_export(pb.ExportSessionRequest(session_id=session_id, last_turn=last_turn), out, server))
 
 
 def import_(source: str, server: str | None, *, as_json: bool) -> None:
-    """Have the session of a bundle verified and stored, and tell what it is called now."""
+    """Verify a bundle, store its session, and print the new id."""
     with opened(source) as file, progress("sending", size_of(source)) as advance:
         session = asyncio.run(_import(_requests(file, advance), server))
     if as_json:
@@ -44,13 +44,13 @@ def import_(source: str, server: str | None, *, as_json: bool) -> None:
 
 
 def replay(session_id: str, first_turn: int, last_turn: int, server: str | None, *, as_json: bool) -> int:
-    """Have a session played again, tell which turns differ, and return the exit code."""
+    """Replay a stored session, print the turns that differ, and return the exit code."""
     request = pb.ReplaySessionRequest(session_id=session_id, first_turn=first_turn, last_turn=last_turn)
     completed = asyncio.run(_replay(request, server, _tell_json if as_json else _tell))
     if not as_json:
         right = not completed.mismatches
         results().print(
-            f"{completed.turns:,} turns played again on the {completed.core} core,"
+            f"{completed.turns:,} turns replayed on the {completed.core} core,"
             f" {completed.mismatches:,} of them differ",
             style="green" if right else "red",
         )
@@ -59,7 +59,7 @@ def replay(session_id: str, first_turn: int, last_turn: int, server: str | None,
 
 @asynccontextmanager
 async def sessions_at(server: str | None) -> AsyncIterator[SessionServiceAsyncStub]:
-    """The sessions of a server, or of the database that is configured."""
+    """Yield a session stub: of a server, or of an embedded service on the configured database."""
     async with services_at(server, "gateway", "scenarios", "sessions") as channel:
         yield SessionServiceStub(channel)
 
@@ -67,7 +67,7 @@ async def sessions_at(server: str | None) -> AsyncIterator[SessionServiceAsyncSt
 async def _export(request: pb.ExportSessionRequest, out: Path | None, server: str | None) -> None:
     async with sessions_at(server) as stub:
         responses = aiter(stub.ExportSession(request))
-        # A session that does not exist shall leave no file.
+        # Do not create a file for a session that does not exist.
         first = await anext(responses)
         with sink(out) as file:
             file.write(first.chunk)
@@ -97,7 +97,7 @@ async def _replay(
     completed = pb.ReplaySessionResponse.Completed()
     async with sessions_at(server) as stub:
         turn = (await stub.GetSession(pb.GetSessionRequest(session_id=request.session_id))).session.turn
-        with progress("playing again", request.last_turn or turn) as advance:
+        with progress("replaying", request.last_turn or turn) as advance:
             async for response in stub.ReplaySession(request):
                 tell(response)
                 advance(1)
@@ -113,5 +113,5 @@ def _tell_json(response: pb.ReplaySessionResponse) -> None:
 def _tell(response: pb.ReplaySessionResponse) -> None:
     turn = response.turn_replayed
     if response.HasField("turn_replayed") and not turn.matches:
-        computed = turn.computed_chain_hash or "it cannot be played again"
+        computed = turn.computed_chain_hash or "cannot be replayed"
         errors().print(f"turn {turn.turn} differs: chain {turn.recorded_chain_hash}, computed {computed}")

@@ -1,4 +1,4 @@
-"""What nobody means to allow a run, and less than any field of a request holds."""
+"""Upper limits of numeric options: above any sensible run, and within the range of the request fields."""
 
 __all__ = ["MAX_CALLS", "MAX_COUNT", "MAX_DOLLARS", "MAX_SECONDS", "MAX_TOKENS"]
 

@@ -1,4 +1,4 @@
-"""`peripety certify`: how fair a specification is, and whether a certificate is right; without a server."""
+"""`peripety certify`: compute or verify a fairness certificate, without a server."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 __all__ = ["certify", "check", "options"]
 
 _PATIENCE = math.inf
-"""Seconds for a persona: whoever waits here sees how far it is, and can end it."""
+"""Time limit for a persona, in seconds: none, because the user sees the progress and can interrupt."""
 
 
 def options(
     personas: Sequence[str], seed: int | None, max_runs: int | None, horizon: int | None
 ) -> CertificateOptions:
-    """What to measure; everybody plays when nobody is named.
+    """Return the certificate options. All personas play if none is given.
 
     Raises:
-        InvalidArgumentError: one of them is out of range.
+        InvalidArgumentError: an option is out of range.
     """
     playing = tuple(persona for persona in PERSONAS if persona in personas) or PERSONAS
     asked = CertificateOptions(playing, seed, max_runs or MOST_RUNS, horizon)
@@ -57,7 +57,7 @@ def options(
 def certify(
     source: str, asked: CertificateOptions, *, as_json: bool, out: Path | None, html: Path | None
 ) -> int:
-    """Certify the specification in `source`, tell and save what came of it, and return the exit code."""
+    """Certify the specification in `source`, print and save the result, and return the exit code."""
     for place in (out, html):
         require_place(place)
     program = sim.compile(read_specification(source))
@@ -76,7 +76,7 @@ def certify(
 
 
 def check(certificate: str, source: str, *, as_json: bool) -> int:
-    """Compute a certificate again, tell what differs, and return the exit code."""
+    """Recompute a certificate, print the differences, and return the exit code."""
     with closing(Workers()) as workers:
         events = checking.check(
             read_specification(certificate), read_specification(source), workers, _PATIENCE
@@ -104,9 +104,9 @@ def _tell(certificate: Certificate, name: str, identity: str) -> None:
     )
     tables().print(_table(certificate.personas))
     band = certificate.band
-    out.print(f"asked for: the random persona loses {band.min_fail_rate:.1%} to {band.max_fail_rate:.1%}")
+    out.print(f"target: the random persona loses {band.min_fail_rate:.1%} to {band.max_fail_rate:.1%}")
     if certificate.planner_gap is not None:
-        out.print(f"thinking ahead is worth {100 * certificate.planner_gap:.1f} points")
+        out.print(f"planning ahead is worth {100 * certificate.planner_gap:.1f} points")
     for line in finding_lines(certificate.findings):
         out.print(line)
     out.print(f"certificate {identity}")
@@ -114,7 +114,7 @@ def _tell(certificate: Certificate, name: str, identity: str) -> None:
 
 def _table(personas: tuple[PersonaReport, ...]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for column in ("persona", "runs", "lost", "95 % interval", "won", "survived", "turns a run"):
+    for column in ("persona", "runs", "lost", "95 % interval", "won", "survived", "turns per run"):
         table.add_column(column, justify="left" if column == "persona" else "right", no_wrap=True)
     for fared in personas:
         table.add_row(

@@ -1,4 +1,4 @@
-"""`peripety chat`: talk to a model, and see what each turn used."""
+"""`peripety chat`: a conversation with a model, with the usage of each turn."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 __all__ = ["ChatOptions", "chat"]
 
 _HELP = """\
-  /model NAME    go on with another model, such as anthropic/claude-opus-5-5; alone: the configured one
-  /usage         what the conversation has used
-  /fork [N]      go on in a new conversation that has the first N turns of this one, or all
-  /rewind N      take the last turns back, so that N remain
+  /model NAME    switch to another model, such as anthropic/claude-opus-5-5; alone: the configured model
+  /usage         show the usage of the conversation
+  /fork [N]      continue in a new conversation that has the first N turns of this one, or all
+  /rewind N      remove the last turns, so that N remain
   /new           start a new conversation
   /quit          stop; so does Ctrl-D"""
 
 
 @dataclass
 class ChatOptions:
-    """How to talk.
+    """Options of a chat.
 
     Attributes:
         model: as in `GenerationOptions.model`; empty for the configured one.
         system: the instructions of a new conversation.
-        conversation_id: the conversation to go on with; None starts one.
-        max_output_tokens: the most that an answer may have; None for the model's default.
-        reasoning: whether to show what the model thinks.
-        as_json: whether to print events instead of text.
+        conversation_id: the conversation to continue; None starts a new one.
+        max_output_tokens: the limit of an answer; None for the model's default.
+        reasoning: True to show the reasoning of the model.
+        as_json: True to print events instead of text.
     """
 
     model: str = ""
@@ -57,7 +57,7 @@ class ChatOptions:
 
 
 def chat(options: ChatOptions) -> int:
-    """Talk until the person, or standard input, has nothing more to say; return the exit code."""
+    """Chat until the input ends or the user quits; return the exit code."""
     return asyncio.run(_chat(options))
 
 
@@ -76,20 +76,20 @@ async def _chat(options: ChatOptions) -> int:
 
 
 def _asked() -> Iterator[str]:
-    results().print("Say something; /help shows what else there is.", style="dim")
+    results().print("Type a message; /help lists the commands.", style="dim")
     while (line := ask("> ")) is not None:
         yield line
 
 
 def _piped() -> Iterator[str]:
-    """Each line is a message."""
+    """Yield the lines of standard input; each is one message."""
     for line in sys.stdin:
         yield line.strip()
 
 
 @dataclass
 class _Talk:
-    """One person's conversation, which may become another one."""
+    """Chat loop. A fork switches it to another conversation."""
 
     channel: grpc.aio.Channel
     options: ChatOptions
@@ -98,11 +98,11 @@ class _Talk:
 
     @property
     def gateway(self) -> gateway_pb2_grpc.GatewayServiceAsyncStub:
-        """The service that is talked to."""
+        """The gateway stub of this chat."""
         return gateway_pb2_grpc.GatewayServiceStub(self.channel)
 
     async def begin(self) -> None:
-        """Find the conversation to go on with, or start one."""
+        """Load the conversation to continue, or start a new one."""
         if self.options.conversation_id is None:
             await self._new("")
             return
@@ -110,7 +110,7 @@ class _Talk:
         self.conversation = (await self.gateway.GetConversation(request)).conversation
 
     async def hear(self, line: str) -> bool:
-        """Do what a line says; False when that failed."""
+        """Process an input line; return False if it failed."""
         name, _, rest = line.partition(" ")
         commands: dict[str, Callable[[str], Awaitable[None]]] = {
             "/help": self._help,
@@ -125,21 +125,21 @@ class _Talk:
             if name in commands:
                 await commands[name](rest.strip())
             elif name.startswith("/"):
-                errors().print(f"There is no {name}; /help shows what there is.")
+                errors().print(f"{name}: unknown command; /help lists the commands.")
             elif line:
                 await self._say(line)
         except PeripetyError as error:
             explain(error)
             return False
         except ValueError:
-            errors().print(f"{name} takes a number of turns.")
+            errors().print(f"{name} needs a number of turns.")
             return False
         return True
 
     def goodbye(self) -> None:
-        """Say how to go on another time."""
+        """Print the command that continues the conversation."""
         if self.conversation.turn_count:
-            asides().print(f"Go on with: peripety chat --conversation {self.conversation.conversation_id}")
+            asides().print(f"Continue with: peripety chat --conversation {self.conversation.conversation_id}")
 
     async def _say(self, text: str) -> None:
         message = pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text=text)])

@@ -1,4 +1,4 @@
-"""Who chooses the next action: a fixed rule, or the person at the terminal."""
+"""Players of a game: automatic players, or the user at the terminal."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Person", "Player", "RoundRobin", "Wanderer", "ask"]
 
-_QUESTION = "number, words to say, Enter to wait, ? for help, q to stop > "
+_QUESTION = "number, free text, Enter to wait, ? for help, q to stop > "
 _WAITS, _SPEAKS = 0.1, 0.3
 _STOP = {"q", "quit"}
 _EXPLAIN = {"?", "help"}
 _HELP = (
-    "number   take that action; what else it needs is asked for",
-    "words    say them: the narrator hears them, and no action is taken",
-    "Enter    wait: nothing is done, and the world goes on by itself",
+    "number   take that action; its parameters are requested next",
+    "text     pass the text to the narrator; without an action",
+    "Enter    wait: take no action in this turn",
     "?        show this",
     "q        stop; so does Ctrl-D",
 )
@@ -31,24 +31,27 @@ _HELP = (
 
 @dataclass(frozen=True)
 class Choice:
-    """What is done in a turn: actions, words, or neither."""
+    """The input of a turn: actions, free text, or neither."""
 
     actions: list[engine_pb2.ActionCall] = field(default_factory=list)
     words: str = ""
 
 
 class Player(Protocol):
-    """Chooses what to do."""
+    """A source of choices."""
 
     def choose(self, turn: int, legal: Sequence[engine_pb2.LegalAction]) -> Choice | None:
-        """Return what to do in this turn; None to stop playing."""
+        """Return the choice for this turn; None to stop playing."""
 
 
 class RoundRobin:
-    """Takes the legal actions one after another, with parameters that move through their ranges."""
+    """Automatic player that takes the legal actions one after another.
+
+    Cycles parameters through their ranges.
+    """
 
     def choose(self, turn: int, legal: Sequence[engine_pb2.LegalAction]) -> Choice:
-        """Return the choice that follows from the number of the turn alone."""
+        """Return the choice that the turn number determines."""
         if not legal:
             return Choice()
         action = legal[(turn - 1) % len(legal)]
@@ -57,7 +60,7 @@ class RoundRobin:
 
 
 def _sample(param: engine_pb2.Param, turn: int) -> engine_pb2.ParamValue:
-    """Return a legal value: a choice, the lower end, the middle or the upper end, in turn."""
+    """Return a legal parameter value: a choice, or the minimum, the middle and the maximum in rotation."""
     if param.choices:
         return param.choices[turn % len(param.choices)]
     if param.type == engine_pb2.PARAM_TYPE_BOOLEAN:
@@ -71,17 +74,17 @@ def _sample(param: engine_pb2.Param, turn: int) -> engine_pb2.ParamValue:
 
 
 class Wanderer:
-    """Does what comes to mind: takes an action, says in words what to do, or waits.
+    """Random player: takes an action, writes free text, or waits.
 
     Args:
-        seed: what all of it follows from.
+        seed: determines all choices.
     """
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)  # noqa: S311 - a game, no secret
 
     def choose(self, turn: int, legal: Sequence[engine_pb2.LegalAction]) -> Choice:  # noqa: ARG002 - the port's
-        """Return what comes to mind."""
+        """Return a random choice."""
         drawn = self._random.random()
         if not legal or drawn < _WAITS:
             return Choice()
@@ -104,10 +107,10 @@ class Wanderer:
 
 
 class Person:
-    """Asks at the terminal."""
+    """Interactive player at the terminal."""
 
     def choose(self, turn: int, legal: Sequence[engine_pb2.LegalAction]) -> Choice | None:  # noqa: ARG002 - the port's
-        """Show the legal actions and read one, or words to say instead."""
+        """Show the legal actions, and read a number or free text."""
         numbered = {str(number): action for number, action in enumerate(legal, start=1)}
         for number, action in numbered.items():
             about = f" - {action.description}" if action.description else ""
@@ -119,12 +122,12 @@ class Person:
 
 
 def _ask_what_to_do(numbered: Collection[str]) -> str | None:
-    """Ask until the answer is a listed number, words, or nothing at all; None to stop."""
+    """Prompt until the input is a listed number, free text or empty; return None to stop."""
     while (answer := ask(_QUESTION)) is not None and answer not in _STOP:
         if answer in _EXPLAIN:
             results().print("\n".join(f"  {line}" for line in _HELP))
         elif answer.isdecimal() and answer not in numbered:
-            results().print("  no action has that number")
+            results().print("  unknown number")
         else:
             return answer
     return None
@@ -141,12 +144,12 @@ def _with_params(action: engine_pb2.LegalAction) -> Choice | None:
 
 
 def _ask_value(param: engine_pb2.Param) -> engine_pb2.ParamValue | None:
-    """Ask until the value has the right type; whether it is legal is the engine's to say."""
+    """Prompt until the value has the right type. The engine checks whether it is legal."""
     while (answer := ask(f"{printable(param.name)} ({_domain(param)}) > ")) is not None:
         try:
             return _parse(param.type, answer)
         except ValueError:
-            results().print("  that is not such a value")
+            results().print("  invalid value")
     return None
 
 
@@ -175,7 +178,10 @@ def _plain(value: engine_pb2.ParamValue) -> object:
 
 
 def ask(question: str) -> str | None:
-    """Read a line from the terminal; None at its end. Ctrl-C stops at once, also inside an event loop."""
+    """Read a line from the terminal; None at the end of input.
+
+    Ctrl-C ends the process at once, also inside an event loop.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return input(question).strip()

@@ -1,4 +1,4 @@
-"""The commands and their options."""
+"""The `peripety` command: its sub-commands and their options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from peripety.cli.agent_commands import agent
-from peripety.cli.options import MAX_SEED, About, Seed
+from peripety.cli.options import MAX_SEED, Description, Seed
 from peripety.cli.policy_commands import policies
 from peripety.cli.scenario_commands import scenarios
 from peripety.cli.session_commands import sessions
@@ -26,7 +26,7 @@ DEBUG = "PERIPETY_DEBUG"
 
 app = typer.Typer(
     name="peripety",
-    help="Free text in, a checked scenario out, turns that stream.",
+    help="Turn free text into a validated scenario and play it, turn by turn.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -44,7 +44,7 @@ app.add_typer(testgen)
 
 
 class Service(Enum):
-    """What `serve` can run in one process."""
+    """Services that `serve` can run in one process."""
 
     ALL = "all"
     GATEWAY = "gateway"
@@ -55,10 +55,10 @@ class Service(Enum):
 
 
 def main() -> None:
-    """Run the command line; never returns."""
+    """Run the command line and exit the process."""
     open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character shows a substitute; it does not end the program.
+        # Print a substitute for characters that the terminal cannot encode, instead of failing.
         getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
     try:
         app()
@@ -69,15 +69,16 @@ def main() -> None:
 
         sys.exit(explain(error))
     except UnicodeEncodeError as error:
-        # Bytes that are no text arrive as characters that no message can hold.
+        # Arguments that are not UTF-8 arrive as surrogates, which no protobuf message can hold.
         if os.environ.get(DEBUG):
             raise
         from peripety.cli.failure import explain  # noqa: PLC0415 - loads rich
 
-        told = f"An argument is not UTF-8: {error.object[:80]!a}; write it in UTF-8"
+        told = f"argument is not UTF-8: {error.object[:80]!a}; encode it as UTF-8"
         sys.exit(explain(InvalidArgumentError(told, code="BAD_TEXT")))
     except OSError as error:
-        # What is read says so itself; what remains is output that finds no room.
+        # Input errors are reported where the input is read; an OSError that arrives at this point is an
+        # output error.
         if os.environ.get(DEBUG):
             raise
         discard_output()
@@ -101,44 +102,48 @@ def _root(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and the core."
+            "--version", callback=_show_version, is_eager=True, help="Show the version and the engine core."
         ),
     ] = False,
 ) -> None:
-    """Free text in, a checked scenario out, turns that stream."""
+    """Turn free text into a validated scenario and play it, turn by turn."""
 
 
 @app.command()
 def play(
-    about: About = None,
-    turns: Annotated[int | None, typer.Option(min=1, help="Stop after this many turns.")] = None,
+    description: Description = None,
+    turns: Annotated[int | None, typer.Option(min=1, help="Stop after this number of turns.")] = None,
     auto: Annotated[
-        bool, typer.Option("--auto", help="Choose the actions by a fixed rule instead of asking.")
+        bool, typer.Option("--auto", help="Play automatically: choose the actions by a fixed rule.")
     ] = False,
     seed: Seed = None,
     pov: Annotated[
         str | None,
         typer.Option(
             metavar="ENTITY",
-            help="Whose point of view to take. [default: the only playable entity's, else the public one]",
+            help="Entity whose point of view is used. [default: the only playable entity, else public]",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
-    """Turn a description into a scenario and play it: all services in this process, over real gRPC."""
+    """Turn a description into a scenario and play it.
+
+    All services run in this process and communicate over gRPC.
+    """
     from peripety.cli.play import play  # noqa: PLC0415 - loads the services
 
-    play(about=about, turns=turns, auto=auto, seed=seed, pov=pov, as_json=as_json)
+    play(about=description, turns=turns, auto=auto, seed=seed, pov=pov, as_json=as_json)
 
 
 @app.command()
 def serve(
-    service: Annotated[Service, typer.Argument(help="Which service to run.")] = Service.ALL,
+    service: Annotated[Service, typer.Argument(help="Service to run.")] = Service.ALL,
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Address to listen on; port 0 selects a free port."),
     ] = None,
 ) -> None:
-    """Serve all services in one process, or one of them."""
+    """Run all services in one process, or one of them."""
     from peripety.cli.serve import serve  # noqa: PLC0415 - loads the services
 
     serve(None if service is Service.ALL else service.value, listen)
@@ -147,17 +152,23 @@ def serve(
 @app.command()
 def chat(
     model: Annotated[
-        str, typer.Option(metavar="NAME", help="provider/model, or a model; see `peripety models`.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Model to use: provider/model, or a model name; see `peripety models`."
+        ),
     ] = "",
     system: Annotated[str, typer.Option(metavar="TEXT", help="Instructions of a new conversation.")] = "",
     conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="Go on with this conversation.")
+        str | None, typer.Option(metavar="ID", help="Continue this conversation.")
     ] = None,
-    max_output: Annotated[int | None, typer.Option(min=1, help="Most tokens of an answer.")] = None,
-    reasoning: Annotated[bool, typer.Option("--reasoning", help="Show what the model thinks.")] = False,
+    max_output: Annotated[int | None, typer.Option(min=1, help="Maximum output tokens of an answer.")] = None,
+    reasoning: Annotated[bool, typer.Option("--reasoning", help="Show the reasoning of the model.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
-    """Talk to a model and see what each turn used; without a terminal, each line of input is a message."""
+    """Chat with a model and see the usage of each turn.
+
+    Without a terminal, each line of standard input is a message.
+    """
     from peripety.cli.chat import ChatOptions, chat  # noqa: PLC0415 - loads the services
 
     raise typer.Exit(chat(ChatOptions(model, system, conversation, max_output, reasoning, as_json)))
@@ -170,10 +181,13 @@ def models(
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print each model as a line of JSON, prices in pico-dollars a token."),
+        typer.Option("--json", help="Print each model as a line of JSON; prices in pico-dollars per token."),
     ] = False,
 ) -> None:
-    """List the models that are known: limits, prices in dollars for a million tokens, and how they cache."""
+    """List known models: limits, prices, cache rules.
+
+    Prices are in dollars per million tokens.
+    """
     from peripety.cli.models import models  # noqa: PLC0415 - loads the models
 
     models(provider, as_json=as_json)
@@ -182,11 +196,14 @@ def models(
 @app.command()
 def usage(
     by: Annotated[
-        str, typer.Option(metavar="LIST", help="A row for each of: provider, model, conversation, day.")
+        str,
+        typer.Option(
+            metavar="LIST", help="Group by any of provider, model, conversation, day, separated by commas."
+        ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,
 ) -> None:
-    """Show what was used of models: calls, tokens, money, and what caches saved."""
+    """Show model usage: calls, tokens, cost, cache savings."""
     from peripety.cli.usage import usage  # noqa: PLC0415 - loads the services
 
     usage(by, as_json=as_json)
@@ -194,13 +211,15 @@ def usage(
 
 @app.command()
 def replay(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The bundle; - reads standard input.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print what came of it as a line of JSON.")] = False,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Session bundle; use - for standard input.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
 ) -> None:
-    """Play a session again from its bundle, and say whether everything comes to what is recorded.
+    """Replay a session from its bundle and verify it.
 
-    It needs nothing but the file, which `peripety sessions export` writes. Exit code 0 when it is right, 1
-    when something differs, 2 when it cannot be read. It holds everything, also what no player may see.
+    Needs only the file, which `peripety sessions export` writes. Exit code 0 if every turn matches, 1 if a
+    turn
+    differs, 2 if the file cannot be read. A bundle contains the whole state, including what no player may
+    see.
     """
     from peripety.cli import replay as command  # noqa: PLC0415 - loads the engine
 
@@ -211,28 +230,37 @@ def replay(
 def bench_narrator(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Specifications to play. [default: some written offline]"),
+        typer.Argument(
+            metavar="[FILE]...", help="Specifications to play. [default: specifications generated offline]"
+        ),
     ] = None,
-    sessions: Annotated[int, typer.Option(min=1, max=100_000, help="How many games.")] = 10,
-    turns: Annotated[int, typer.Option(min=1, max=10_000, help="Most turns of each.")] = 20,
-    at_once: Annotated[int, typer.Option(min=1, max=128, help="How many at the same time.")] = 4,
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Makes the games repeatable.")] = 1,
+    sessions: Annotated[int, typer.Option(min=1, max=100_000, help="Number of games.")] = 10,
+    turns: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum turns of a game.")] = 20,
+    at_once: Annotated[
+        int, typer.Option(min=1, max=128, help="Number of games played at the same time.")
+    ] = 4,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed of the games.")] = 1,
     model: Annotated[
-        str, typer.Option(metavar="NAME", help="Who narrates: provider/model. [default: the configured one]")
+        str,
+        typer.Option(metavar="NAME", help="Narrator model: provider/model. [default: the configured model]"),
     ] = "",
     pov: Annotated[
         str | None,
         typer.Option(
             metavar="ENTITY",
-            help="Whose point of view to take. [default: the only playable entity's, else the public one]",
+            help="Entity whose point of view is used. [default: the only playable entity, else public]",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one line of JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the measurements as one line of JSON.")
+    ] = False,
 ) -> None:
-    """Measure how well a model narrates, against what the engine knows: rules, secrets, cost, time.
+    """Measure how well a model narrates.
 
-    Games are played at random, in actions and in words, and deleted again. Exit code 1 when a turn was lost
-    or a secret came out. docs/narrators.md says what each figure means.
+    Plays random games, with actions and free text, and deletes them afterwards. Compares the narration with
+    the
+    engine: rules, secrets, cost and time. Exit code 1 if a turn was lost or a secret was revealed. See
+    docs/narrators.md for the measurements.
     """
     from peripety.cli.bench_narrator import Plan, bench_narrator  # noqa: PLC0415 - loads the services
 
@@ -244,55 +272,62 @@ def bench_narrator(
 def simulate(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The same as --scenario.")] = None,
     scenario: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What the model says: TOML or JSON.")
+        Path | None, typer.Option(metavar="FILE", help="Script of the simulated model: TOML or JSON.")
     ] = None,
     prompts: Annotated[
         list[str] | None,
         typer.Option(
-            "-p", "--prompt", metavar="PROMPT", help="Print the answer to this, and end; may be repeated."
+            "-p",
+            "--prompt",
+            metavar="PROMPT",
+            help="Print the answer to this prompt and exit; may be repeated.",
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Print what can never happen in the scenario, and end.")
+        bool,
+        typer.Option("--check", help="Print unreachable rules and other flaws of the script, then exit."),
     ] = False,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Read the scenario again when its file changes.")
-    ] = False,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free port.")
+    ] = 0,
+    watch: Annotated[bool, typer.Option("--watch", help="Reload the script when its file changes.")] = False,
     state: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Keep sequences, caches, limits and bills there between processes."
+            metavar="FILE", help="Store turn sequences, caches, rate limits and bills in this file."
         ),
     ] = None,
     capture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Append each call to this file as a line of JSON.")
+        Path | None, typer.Option(metavar="FILE", help="Append each call to this file, as a line of JSON.")
     ] = None,
     record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what was answered as a scenario, without keys.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the answers to this file as a script, without credentials."),
     ] = None,
     proxy: Annotated[
-        str | None, typer.Option(metavar="URL", help="Pass requests on to a provider, to record its answers.")
+        str | None,
+        typer.Option(metavar="URL", help="Forward requests to this provider and record its answers."),
     ] = None,
     seed: Seed = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print answers and flaws as lines of JSON.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print answers or flaws as lines of JSON.")] = False,
 ) -> None:
-    """Serve a scripted LLM to the official SDKs of all providers, or print its answers.
+    """Serve a scripted LLM, or print its answers.
 
-    It prints `listening on http://127.0.0.1:PORT` and answers the paths of every provider there until SIGTERM
-    or Ctrl-C; SIGHUP reads the scenario again. docs/simulator.md says what a scenario may hold.
+    Prints `listening on http://127.0.0.1:PORT` and serves the API paths of every provider to the official
+    SDKs until
+    SIGTERM or Ctrl-C; SIGHUP reloads the script. See docs/simulator.md for the script format.
     """
     from peripety.cli import simulate as command  # noqa: PLC0415 - loads the simulator
 
     source = scenario or file
     if proxy is not None:
         if record is None or source is not None:
-            raise typer.BadParameter("--proxy goes with --record FILE, and without a scenario")
+            raise typer.BadParameter("--proxy needs --record FILE and cannot be combined with a script")
         if not proxy.startswith(("http://", "https://")):
-            raise typer.BadParameter("--proxy takes a provider's base URL, such as https://api.openai.com")
+            raise typer.BadParameter(
+                "--proxy must be the base URL of a provider, such as https://api.openai.com"
+            )
         command.record(record, proxy, host=host, port=port)
         return
     if source is None or (scenario and file):

@@ -1,4 +1,7 @@
-"""`peripety compile`: a specification checked, dry-run, repaired where only its budget is missed; stored."""
+"""`peripety compile`: validate, dry-run, repair and store a specification.
+
+Repairs only adjust numbers, and only if the dry-run misses its budget.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,16 @@ __all__ = ["compile_specification"]
 
 
 def compile_specification(source: str, *, version_of: str | None, server: str | None, as_json: bool) -> None:
-    """Compile the specification in `source`, and tell what happened to it and where it is now.
+    """Compile the specification in `source`; print its repairs and where it is stored.
 
     Args:
         source: a file, or - for standard input.
-        version_of: the stored scenario that it becomes the latest version of.
-        server: `host:port` of a server; None compiles it in this process, into the configured database.
-        as_json: whether to print the stored scenario as a line of JSON instead.
+        version_of: the stored scenario to add a version to.
+        server: `host:port` of a server; None compiles in this process, into the configured database.
+        as_json: True to print the stored scenario as one line of JSON instead.
 
     Raises:
-        SpecError: it cannot be accepted.
+        SpecError: the specification is rejected.
     """
     asyncio.run(_compile(read_specification(source), version_of, server, as_json=as_json))
 

@@ -1,4 +1,4 @@
-"""Specifications from files and standard input: one JSON document, or one on each line."""
+"""Specifications from files and standard input: one JSON document, or JSON Lines."""
 
 from __future__ import annotations
 
@@ -30,22 +30,20 @@ __all__ = [
 ]
 
 STDIN = "-"
-TOO_LARGE = Finding(
-    "DOCUMENT_TOO_LARGE", "", f"the document is longer than the {MAX_INPUT_BYTES} bytes that are accepted"
-)
-"""What is found in a document that was not read to its end."""
+TOO_LARGE = Finding("DOCUMENT_TOO_LARGE", "", f"the document exceeds the limit of {MAX_INPUT_BYTES} bytes")
+"""The finding for a document that exceeds the size limit and is therefore not read to its end."""
 
 _LINES = {".jsonl", ".ndjson"}
 
 
 @dataclass(frozen=True)
 class Document:
-    """One document and where it was found.
+    """A document and its source.
 
     Attributes:
-        source: the file's name; `-` is standard input.
-        line: its line in a file of JSON Lines; None when it is the whole file.
-        content: its bytes; of a document that is too large only the beginning.
+        source: the file name; `-` is standard input.
+        line: the line in a file of JSON Lines; None if the document is the whole file.
+        content: the bytes; only the beginning if the document is too large.
     """
 
     source: str
@@ -54,7 +52,7 @@ class Document:
 
     @property
     def too_large(self) -> bool:
-        """Whether it is longer than anything the engine accepts."""
+        """True if the document exceeds the size limit of the engine."""
         return len(self.content) > MAX_INPUT_BYTES
 
 
@@ -62,7 +60,7 @@ def read_document(source: str) -> Document:
     """Read a file that holds one document, or standard input for `-`.
 
     Raises:
-        InvalidArgumentError: it cannot be read.
+        InvalidArgumentError: the file cannot be read.
     """
     with opened(source) as file:
         return Document(source, None, file.read(MAX_INPUT_BYTES + 1))
@@ -72,34 +70,35 @@ def read_specification(source: str) -> bytes:
     """Read a file that holds one specification, or standard input for `-`.
 
     Raises:
-        InvalidArgumentError: it cannot be read, or nothing came from standard input.
-        SpecError: it is longer than anything the engine accepts.
+        InvalidArgumentError: the file cannot be read, or standard input is empty.
+        SpecError: the specification exceeds the size limit of the engine.
     """
     document = read_document(source)
     if source == STDIN and not document.content:
         raise InvalidArgumentError(
-            "nothing came from standard input; the command before this one may have failed", code="UNREADABLE"
+            "standard input is empty; the command before this one may have failed", code="UNREADABLE"
         )
     if document.too_large:
-        raise SpecError("The specification is too large", [TOO_LARGE])
+        raise SpecError("the specification is too large", [TOO_LARGE])
     return document.content
 
 
 def read_documents(source: str) -> Iterator[Document]:
-    """Yield the documents of a file, or of standard input for `-`, reading no further than asked.
+    """Yield the documents of a file, or of standard input for `-`. Reads lazily.
 
     Raises:
-        InvalidArgumentError: it cannot be read.
+        InvalidArgumentError: the file cannot be read.
     """
     with opened(source) as file:
         yield from documents(source, file)
 
 
 def documents(source: str, file: IO[bytes]) -> Iterator[Document]:
-    """Yield the documents of an open file, reading no further than asked.
+    """Yield the documents of an open file. Reads lazily.
 
-    A name says what the file is. Where it does not, the file is JSON Lines when its first line is JSON by
-    itself and another line follows.
+    The suffix of the name determines the format. Without a known suffix, the file is JSON Lines if its first
+    line
+    is a complete JSON document and another line follows.
     """
     first, second = (_next_line(file) for _ in range(2))
     if Path(source).suffix in _LINES or (
@@ -111,7 +110,7 @@ def documents(source: str, file: IO[bytes]) -> Iterator[Document]:
 
 
 def size_of(source: str) -> int | None:
-    """How many bytes a file has that can be read; None when that is not known."""
+    """Return the size of a file in bytes; None if it is unknown."""
     return None if source == STDIN else Path(source).stat().st_size
 
 
@@ -120,7 +119,7 @@ def opened(source: str) -> Iterator[IO[bytes]]:
     """Open a file, or standard input for `-`.
 
     Raises:
-        InvalidArgumentError: it cannot be read.
+        InvalidArgumentError: the file cannot be read.
     """
     try:
         if source == STDIN:
@@ -135,9 +134,9 @@ def opened(source: str) -> Iterator[IO[bytes]]:
 
 
 def _standard_input() -> IO[bytes]:
-    """Standard input, for a thread that may still wait for it when the process ends.
+    """Return a duplicate of standard input, for a thread that may still block on it when the process ends.
 
-    Python closes its own object then, which aborts the process while somebody reads from that.
+    Python closes its own stdin object at exit, which aborts the process if a thread is reading from it.
     """
     try:
         return open(sys.stdin.fileno(), "rb", closefd=False)
@@ -152,7 +151,7 @@ def _lines(source: str, lines: Iterator[bytes]) -> Iterator[Document]:
 
 
 def _next_line(file: IO[bytes]) -> bytes:
-    """Read a line, or as much of it as shows that it is too long."""
+    """Read a line, at most up to the size limit."""
     return next_line(file, MAX_INPUT_BYTES + 1)
 
 

@@ -1,4 +1,4 @@
-"""`peripety dry-run`: how a specification plays, without a model and without a server."""
+"""`peripety dry-run`: simulate a specification, without a model and without a server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def dry_run(source: str, *, runs: int, persona: Persona, seed: int | None, as_js
 
 
 def _play(program: Program, *, runs: int, persona: Persona, seed: int | None) -> DryRunReport:
-    """Play in pieces: the native core notices Ctrl-C only between two calls."""
+    """Run the simulation in chunks, because the native core handles Ctrl-C only between two calls."""
     with progress("simulating", total=runs) as advance:
         report = program.dry_run(runs=1, persona=persona, seed=seed)
         piece = 1
@@ -50,7 +50,7 @@ def _tell(report: DryRunReport, *, wanted: float) -> None:
     out.print(
         f"{report.runs} runs of at most {report.horizon} turns, persona {report.persona}, core {sim.BACKEND}"
     )
-    out.print(f"  lost {report.fail_rate:.1%} of them; the scenario asks for at least {wanted:.1%}")
+    out.print(f"  lost {report.fail_rate:.1%} of them; the scenario requires at least {wanted:.1%}")
     out.print(f"  lost {report.lost}, won {report.won}, survived {report.survived}, errored {report.errored}")
     for condition, count in report.losses.items():
         out.print(f"    lost by {printable(condition)}: {count}")

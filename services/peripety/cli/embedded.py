@@ -1,4 +1,4 @@
-"""The services, run inside a command: the same code over the same gRPC as anywhere else, on a free port."""
+"""Embedded services: the servers of this command, in process, over gRPC on a free port."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["embedded_services", "services_at"]
 
 @asynccontextmanager
 async def embedded_services(*names: str, **settings: Any) -> AsyncIterator[grpc.aio.Channel]:
-    """Run the named services and give the channel to them.
+    """Run the named services and yield a channel to them.
 
-    Only errors are logged unless PERIPETY_LOG_LEVEL says otherwise: the command tells the rest itself.
+    Logs only errors unless PERIPETY_LOG_LEVEL is set: the command reports the rest itself.
 
     Args:
         *names: the services.
-        **settings: what overrides the environment; see `Config`.
+        **settings: overrides of the environment; see `Config`.
     """
     quiet = {} if os.environ.get("PERIPETY_LOG_LEVEL") else {"log_level": LogLevel.ERROR}
     config = Config.from_environment(**quiet, **settings)
@@ -41,12 +41,12 @@ async def embedded_services(*names: str, **settings: Any) -> AsyncIterator[grpc.
 
 @asynccontextmanager
 async def services_at(server: str | None, *names: str, **settings: Any) -> AsyncIterator[grpc.aio.Channel]:
-    """Give a channel to a server, or run the named services where none is given.
+    """Yield a channel to a server, or to embedded services if no server is given.
 
     Args:
         server: its `host:port`.
-        names: what to run without it.
-        settings: what overrides the environment for these; see `Config`.
+        names: the services to embed.
+        settings: overrides of the environment for these; see `Config`.
     """
     async with embedded_services(*names, **settings) if server is None else open_channel(server) as channel:
         yield channel

@@ -1,4 +1,4 @@
-"""How a failure is told: one paragraph, an exit code, no traceback."""
+"""Error output: one paragraph and an exit code, without a traceback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = 20
 
 
 def explain(error: PeripetyError) -> int:
-    """Print what went wrong to standard error and return the exit code."""
+    """Print an error to standard error and return the exit code."""
     console = errors()
     console.print(f"error: {printable(error.message)} ({error.code})", style="red")
     if isinstance(error, SpecError):
@@ -32,7 +32,7 @@ def explain(error: PeripetyError) -> int:
     for line in details:
         console.print(line)
     if error.retry_after is not None:
-        console.print(f"  try again in {error.retry_after:g} s")
+        console.print(f"  retry in {error.retry_after:g} s")
     return (
         MISUSED
         if isinstance(error, InvalidArgumentError) and not isinstance(error, SpecError)
@@ -41,12 +41,12 @@ def explain(error: PeripetyError) -> int:
 
 
 def finding_lines(findings: Sequence[Finding], total: int | None = None, *, indent: str = "  ") -> list[str]:
-    """Tell findings in a line each, and what to do about each kind of them; a long list is cut, and says so.
+    """Format findings as lines, with one remedy per kind. A long list is truncated, with a note.
 
     Args:
         findings: the findings, or the first of them.
-        total: how many there are, when it is more.
-        indent: what each line begins with.
+        total: the number of all findings, if it is larger.
+        indent: the prefix of each line.
     """
     lines = []
     told = set()
@@ -61,7 +61,7 @@ def finding_lines(findings: Sequence[Finding], total: int | None = None, *, inde
 
 
 def finding_fields(finding: Finding) -> dict[str, str]:
-    """A finding as JSON, the same in every command."""
+    """Return a finding as JSON fields, the same for every command."""
     return {
         "code": finding.code,
         "path": finding.path,

@@ -1,4 +1,4 @@
-"""`peripety sessions odds` and `watch`: where a session may go, and what happens in it."""
+"""`peripety sessions odds` and `watch`: outcome forecasts and live events of a session."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _KIND = pb.EndOdds.DESCRIPTOR.fields_by_name["kind"]
 
 
 def futures(session_id: str, persona: str, runs: int, horizon: int) -> pb.GetOddsRequest:
-    """The futures that options ask for."""
+    """Return the request for the odds."""
     number = engine_pb2.Persona.Value(f"PERSONA_{persona.upper()}")
     return pb.GetOddsRequest(session_id=session_id, persona=number, runs=runs, horizon=horizon)
 
 
 def followed(session_id: str, pov: str, after: int, delay: int) -> pb.WatchSessionRequest:
-    """What options ask to be followed."""
+    """Return the request to watch a session."""
     return pb.WatchSessionRequest(
         session_id=session_id, pov_entity_id=pov, after_sequence=after, delay_turns=delay
     )
 
 
 def odds(request: pb.GetOddsRequest, actions: Sequence[str], server: str | None, *, as_json: bool) -> None:
-    """Play futures of a session, and tell how likely each end is.
+    """Simulate futures of a session, and print the probability of each outcome.
 
     Args:
         request: the futures.
-        actions: what is done first in each of them, by actions without parameters.
-        server: whom to ask; None for this process.
-        as_json: whether to print the answer as JSON.
+        actions: first actions of each future, by the names of actions without parameters.
+        server: `host:port` of a server; None runs them in this process.
+        as_json: True to print the response as JSON.
     """
     request.actions.extend(engine_pb2.ActionCall(action_id=action) for action in actions)
     told = asyncio.run(_odds(request, server))
@@ -57,14 +57,14 @@ def odds(request: pb.GetOddsRequest, actions: Sequence[str], server: str | None,
 
 
 def watch(request: pb.WatchSessionRequest, server: str | None, *, as_json: bool) -> None:
-    """Follow a session until it ends: what is recorded first, then what happens."""
+    """Print the recorded events of a session, then new events until it ends."""
     asyncio.run(_watch(request, server, as_json=as_json))
 
 
 async def _odds(request: pb.GetOddsRequest, server: str | None) -> pb.GetOddsResponse:
     told = pb.GetOddsResponse()
     async with sessions_at(server) as stub:
-        with progress("playing futures", request.runs or None) as advance:
+        with progress("simulating futures", request.runs or None) as advance:
             async for response in stub.GetOdds(request):
                 advance(response.runs - told.runs)
                 told = response
@@ -83,7 +83,7 @@ async def _watch(request: pb.WatchSessionRequest, server: str | None, *, as_json
             elif kind == "seat_acted":
                 results().print(_acted(response.seat_acted))
             elif kind == "rewound":
-                results().print(f"\nTaken back to turn {response.rewound.turn}")
+                results().print(f"\nRewound to turn {response.rewound.turn}")
             elif kind == "closed":
                 results().print(f"  {response.closed.reason}")
 

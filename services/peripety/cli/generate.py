@@ -1,4 +1,4 @@
-"""`peripety generate`: a description in, a specification out."""
+"""`peripety generate`: write a specification from a description."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = ["Wishes", "generate"]
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """How a specification is to be written; 0 is no cap, or the server's own.
+    """Options of a generation; 0 means no limit, or the limit of the server.
 
     Attributes:
-        level: what it has to pass: SCHEMA, STATIC, DRY_RUN or CERTIFICATE.
-        seed: the scenario's seed; None to have one follow from the description.
-        model: who writes, as `provider/model`; empty for the configured one.
-        attempts: most answers of the model.
-        tokens: most tokens.
-        dollars: most money.
-        seconds: most time.
-        refresh: whether to write anew what was written before.
+        level: the checks to pass: SCHEMA, STATIC, DRY_RUN or CERTIFICATE.
+        seed: the scenario's seed; None to derive it from the description.
+        model: the model, as `provider/model`; empty for the configured one.
+        attempts: maximum number of model answers.
+        tokens: maximum tokens.
+        dollars: maximum cost.
+        seconds: maximum time.
+        refresh: True to ignore a cached specification.
     """
 
     level: str
@@ -49,7 +49,7 @@ class Wishes:
     refresh: bool = False
 
     def request(self, description: str) -> scenario_pb2.GenerateScenarioRequest:
-        """What asks for it, but for its id."""
+        """Return the request, without its id."""
         return scenario_pb2.GenerateScenarioRequest(
             description=description,
             seed=self.seed,
@@ -62,18 +62,20 @@ class Wishes:
 
 
 def generate(about: str | None, wishes: Wishes, *, as_json: bool, out: Path | None) -> None:
-    """Write a specification to a file, or to standard output unless that is a terminal; tell how it goes.
+    """Write a specification to a file or to standard output; print progress to standard error.
+
+    On a terminal, the specification itself is only printed with `as_json`.
 
     Args:
-        about: the description; None to ask for it at a terminal.
-        wishes: how to write it.
-        as_json: whether it goes to standard output whatever that is, and to a file as well.
+        about: the description; None to prompt for it at a terminal.
+        wishes: the options.
+        as_json: True to print the specification on a terminal and beside a file, too.
         out: the file.
     """
     require_place(out)
     if about is None:
-        about = (ask("What is the scenario about? > ") if sys.stdin.isatty() else None) or ""
-    request = wishes.request(read_text(about, "--about"))
+        about = (ask("Describe the scenario > ") if sys.stdin.isatty() else None) or ""
+    request = wishes.request(read_text(about, "--description"))
     is_piped = as_json or (out is None and not sys.stdout.isatty())
     with live_story(asides() if is_piped else results()) as story:
         spec = asyncio.run(_generate(request, story))

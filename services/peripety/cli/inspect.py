@@ -1,4 +1,4 @@
-"""`peripety inspect`: what depends on what in a scenario, and how much of it is at work in play."""
+"""`peripety graph`: the dependency graph of a scenario, with the activity of each part in simulated games."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["inspect"]
 
 _STORED = re.compile(r"scn_[0-9a-f]{24}")
 _PATIENCE = math.inf
-"""Seconds for the runs: whoever waits here sees how far they are, and can end it."""
+"""Time limit for the simulation, in seconds: none, because the user sees the progress and can interrupt."""
 
 
 def inspect(
@@ -52,15 +52,15 @@ def inspect(
     as_mermaid: bool,
     as_json: bool,
 ) -> None:
-    """Inspect a scenario, and print and save what there is in it.
+    """Build the dependency graph of a scenario; print and save it.
 
     Args:
         source: a file, `-` for standard input, or the id of a stored scenario.
-        server: `host:port` of a server that has what is stored; None reads the configured database.
-        played: the runs that show what is at work; None for none.
-        drawing: a file for the drawing, in SVG; None for none.
-        as_mermaid: whether to print a Mermaid flowchart and nothing else.
-        as_json: whether to print one line of JSON and nothing else.
+        server: `host:port` of a server with stored scenarios; None reads the configured database.
+        played: options of the simulated games; None for no games.
+        drawing: a file for the drawing, in SVG; None for no file.
+        as_mermaid: True to print only a Mermaid flowchart.
+        as_json: True to print only one line of JSON.
     """
     require_place(drawing)
     program = sim.compile(_specification(source, server))
@@ -77,7 +77,10 @@ def inspect(
 
 
 def _specification(source: str, server: str | None) -> bytes:
-    """What a file holds, or what is stored under an id; a file of that name is the nearer of them."""
+    """Return the content of a file or of a stored scenario.
+
+    A file has priority over an id of the same name.
+    """
     if _STORED.fullmatch(source) and not Path(source).exists():
         return asyncio.run(_stored(source, server))
     return read_specification(source)
@@ -111,7 +114,7 @@ def _fields(found: Inspection) -> dict[str, Any]:
 
 def _report_fields(report: DryRunReport) -> dict[str, Any]:
     fields = asdict(report)
-    # What the detail counts stands at the nodes.
+    # The nodes already carry these counts.
     del fields["detail"], fields["digest"]
     return {**fields, "fail_rate": report.fail_rate}
 

@@ -1,4 +1,4 @@
-"""Messages as plain JSON values: what is JSON inside stays JSON, enums read as words."""
+"""Protobuf messages to plain JSON values: embedded JSON is inlined, enums become words."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["enum_word", "jsonify", "readable"]
 M = TypeVar("M", bound="Message")
 
 _TEXTS = {"peripety.api.testgen.v1.CommandTest.stdin"}
-"""Fields whose bytes are a text and no JSON."""
+"""Bytes fields that hold text instead of JSON."""
 
 
 def jsonify(message: Message) -> dict[str, Any]:
-    """Return the set fields of a message by name. `bytes` mostly hold JSON and become its value."""
+    """Return the set fields of a message by name. Most `bytes` fields hold JSON and become its value."""
     return {field.name: _field(field, value) for field, value in message.ListFields()}
 
 
 def readable(message: M) -> M:
-    """A copy of a message without what only a provider can read."""
+    """Return a copy of a message without fields that only a provider can read."""
     copy = type(message)()
     copy.CopyFrom(message)
     _drop_states(copy)
@@ -36,7 +36,7 @@ def readable(message: M) -> M:
 
 
 def enum_word(field: FieldDescriptor, number: int) -> str:
-    """Return the last part of an enum value's name, in lower case: `RUN_STATUS_KIND_LOST` is `lost`."""
+    """Return the last part of an enum value's name in lower case: `RUN_STATUS_KIND_LOST` becomes `lost`."""
     names = {value.number: value.name for value in field.enum_type.values} if field.enum_type else {}
     if number not in names:
         return str(number)

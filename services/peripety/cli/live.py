@@ -1,4 +1,4 @@
-"""A story with a bar below it, which says how far the work is and what it cost so far."""
+"""Console view with a live status bar: progress and cost so far."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["live_story"]
 
 @contextmanager
 def live_story(out: Console) -> Iterator[Story]:
-    """Tell a story on a console; the bar is there only while somebody can watch it."""
+    """Yield a console view. The bar is shown only on a terminal."""
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:
         task = bar.add_task("", total=1.0)

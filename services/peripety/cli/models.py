@@ -1,4 +1,4 @@
-"""`peripety models`: what is known of models, and what they cost."""
+"""`peripety models`: known models and their prices."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 __all__ = ["models"]
 
 _MODEL = TypeAdapter(ModelData)
-_PICO_DOLLARS = 10**6  # of a token, in a dollar for a million tokens
+_PICO_DOLLARS = 10**6  # pico-dollars per token in one dollar per million tokens
 _NUMBERS = ("context", "output", "input $", "output $", "cached $", "written $")
 
 
 def models(provider: str | None, *, as_json: bool) -> None:
-    """Print the models that have a name, of one provider or of all."""
+    """Print the named models of one provider, or of all."""
     catalogue = Catalogue.load(Config.from_environment().models)
     known = catalogue.models(provider)
     if not known:
         providers = ", ".join(dict.fromkeys(model.provider for model in catalogue.models()))
-        raise typer.BadParameter(f"no model of {provider} is known by name; there are some of {providers}")
+        raise typer.BadParameter(f"--provider: unknown provider {provider}; use one of {providers}")
     if as_json:
         for model in known:
             write_json(_MODEL.dump_python(model, mode="json") | {"capabilities": _can(model)})
@@ -42,7 +42,7 @@ def models(provider: str | None, *, as_json: bool) -> None:
 
 
 def _table(known: Iterable[ModelData], today: date) -> Table:
-    """What each model can do and costs; dollars are for a million tokens."""
+    """Return a table of capabilities and prices; dollars per million tokens."""
     table = Table(box=None, pad_edge=False)
     for name in ("model", *_NUMBERS, "cache", "can"):
         table.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
@@ -62,7 +62,10 @@ def _table(known: Iterable[ModelData], today: date) -> Table:
 
 
 def _prices(model: ModelData, today: date) -> list[tuple[str, Price | None]]:
-    """The prices of today, that of small prompts first, then those announced; each with when it holds."""
+    """Return today's prices, then announced ones, each with its validity.
+
+    The price of small prompts is first.
+    """
     now = sorted(prices_on(model.prices, today), key=lambda price: (price.min_input_tokens, bool(price.peak)))
     announced = [price for price in model.prices if price.effective and price.effective > today]
     return [(", ".join(_when(price, today)), price) for price in (*now, *announced)]
@@ -78,7 +81,7 @@ def _when(price: Price, today: date) -> Iterator[str]:
     if price.min_input_tokens:
         yield f"from {price.min_input_tokens:,} tokens"
     if price.peak:
-        yield "in peak hours"
+        yield "at peak hours"
 
 
 def _dollars(price: Price | None) -> tuple[str, ...]:
@@ -89,7 +92,7 @@ def _dollars(price: Price | None) -> tuple[str, ...]:
 
 
 def _dollar(pico: int) -> str:
-    """Dollars for a million tokens, with cents at least."""
+    """Format a price in dollars per million tokens, with two decimal places or more."""
     whole, fraction = divmod(pico, _PICO_DOLLARS)
     return f"{whole}.{f'{fraction:06}'.rstrip('0'):0<2}"
 

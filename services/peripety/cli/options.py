@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from peripety.cli.caps import MAX_DOLLARS, MAX_SECONDS, MAX_TOKENS
 
 __all__ = [
     "MAX_SEED",
-    "About",
     "Attempts",
+    "Description",
     "MaxCost",
     "MaxTime",
     "MaxTokens",
@@ -24,13 +24,13 @@ __all__ = [
 ]
 
 MAX_SEED = 2**53 - 1
-"""The largest seed that there is."""
-# As much as a service lets one order have.
+"""The largest valid seed."""
+# The limit of the service for one request.
 _MAX_ATTEMPTS = 100
 
 
 class Persona(Enum):
-    """Who plays where nobody does."""
+    """Automatic players of simulated games."""
 
     IDLE = "idle"
     RANDOM = "random"
@@ -40,13 +40,17 @@ class Persona(Enum):
     SABOTEUR = "saboteur"
 
 
-About = Annotated[
+Description = Annotated[
     str | None,
-    typer.Option("--about", metavar="TEXT", help="What the scenario is about, in any language; - reads it."),
+    typer.Option(
+        "--description",
+        metavar="TEXT",
+        help="Description of the scenario, in any language; use - for standard input.",
+    ),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, max=MAX_SEED, help="Makes chance repeatable. [default: the scenario's]"),
+    typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of the random numbers. [default: the scenario's]"),
 ]
 NewSeed = Annotated[
     int | None,
@@ -54,33 +58,37 @@ NewSeed = Annotated[
         "--seed",
         min=0,
         max=MAX_SEED,
-        help="The scenario's own. [default: follows from the text; 0 at random]",
+        help="Seed of the scenario. [default: derived from the description; 0 with --random]",
     ),
 ]
 Server = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", help="Ask this server. [default: run everything in this process]"),
+    typer.Option(metavar="HOST:PORT", help="Use this server. [default: run everything in this process]"),
 ]
 Model = Annotated[
     str,
-    typer.Option("--model", metavar="NAME", help="Who writes: provider/model. [default: the configured one]"),
+    typer.Option(
+        "--model", metavar="NAME", help="Model to use: provider/model. [default: the configured model]"
+    ),
 ]
 Attempts = Annotated[
-    int, typer.Option("--attempts", min=1, max=_MAX_ATTEMPTS, help="Most answers of the model.")
+    int, typer.Option("--attempts", min=1, max=_MAX_ATTEMPTS, help="Maximum number of model answers.")
 ]
 MaxTokens = Annotated[
     int | None,
-    typer.Option("--max-tokens", min=1, max=MAX_TOKENS, help="Most tokens, in and out. [default: no cap]"),
+    typer.Option(
+        "--max-tokens", min=1, max=MAX_TOKENS, help="Maximum tokens, input and output. [default: no limit]"
+    ),
 ]
 MaxCost = Annotated[
     float | None,
     typer.Option(
-        "--max-cost", min=1e-6, max=MAX_DOLLARS, metavar="DOLLARS", help="Most money. [default: no cap]"
+        "--max-cost", min=1e-6, max=MAX_DOLLARS, metavar="DOLLARS", help="Maximum cost. [default: no limit]"
     ),
 ]
 MaxTime = Annotated[
     float | None,
     typer.Option(
-        "--max-time", min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Most time. [default: no cap]"
+        "--max-time", min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Maximum time. [default: no limit]"
     ),
 ]

@@ -1,4 +1,4 @@
-"""Where output goes: results to standard output, the rest to standard error; colour on a terminal only."""
+"""Output streams: results to standard output, the rest to standard error; colour only on a terminal."""
 
 from __future__ import annotations
 
@@ -35,50 +35,50 @@ _WIDEST = 1_000
 
 @cache
 def results() -> Console:
-    """The console of standard output. Lines are never broken: the reader may be a program."""
+    """Return the console of standard output. Lines are never wrapped, because the reader may be a program."""
     return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 @cache
 def tables() -> Console:
-    """The console of standard output for tables: they are as wide as they have to be, on any terminal."""
+    """Return the console of standard output for tables, which may be wider than the terminal."""
     return Console(width=_WIDEST, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 @cache
 def errors() -> Console:
-    """The console of standard error."""
+    """Return the console of standard error."""
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def asides() -> Console:
-    """Return the console for what only a person wants to see: standard error, when it is a terminal."""
+    """Return the console for output that is only useful to a person: standard error if it is a terminal."""
     return Console(stderr=True, quiet=not sys.stderr.isatty(), highlight=False, markup=False, emoji=False)
 
 
 @contextmanager
 def progress(doing: str, total: float | None) -> Iterator[Callable[[float], None]]:
-    """Show a bar on standard error, if that is a terminal; what this gives is told how much more was done."""
+    """Show a progress bar on standard error if it is a terminal; yield a function that advances it."""
     with Progress(console=errors(), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(doing, total=total)
         yield lambda done: bar.advance(task, done)
 
 
 def require_place(out: Path | None) -> None:
-    """Refuse a file for which there is no place, before the work that is to be written there.
+    """Check that a file can be created, before the work starts.
 
     Raises:
-        BadParameter: it is a folder, or its folder does not exist.
+        BadParameter: the path is a folder, or its folder does not exist.
     """
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise typer.BadParameter(f"cannot write {out}: name a file in a folder that exists")
+        raise typer.BadParameter(f"cannot write {out}: choose a file in an existing folder")
 
 
 def save(content: bytes, out: Path) -> None:
-    """Write a file that was asked for.
+    """Write a file.
 
     Raises:
-        BadParameter: it cannot be written.
+        BadParameter: the file cannot be written.
     """
     try:
         out.write_bytes(content)
@@ -88,10 +88,10 @@ def save(content: bytes, out: Path) -> None:
 
 @contextmanager
 def sink(out: Path | None) -> Iterator[IO[bytes]]:
-    """Open a file for what is written piece by piece; standard output where none is named.
+    """Open a file for incremental output; standard output if none is given.
 
     Raises:
-        BadParameter: it cannot be written.
+        BadParameter: the file cannot be written.
     """
     if out is None:
         yield sys.stdout.buffer
@@ -105,25 +105,25 @@ def sink(out: Path | None) -> Iterator[IO[bytes]]:
 
 
 def write_lines(lines: Sequence[str], *, style: str) -> None:
-    """Write lines to standard output, the first of them in a style if that is a terminal."""
+    """Write lines to standard output; on a terminal, style the first one."""
     console = results()
     if console.is_terminal:
         console.print(lines[0], style=style)
         for line in lines[1:]:
             console.print(line)
     else:
-        # Nobody would see what the console could do, which takes longer than many a check.
+        # Without a terminal there is nothing to style, and the console is slower than many a check.
         sys.stdout.write("\n".join([*lines, ""]))
         sys.stdout.flush()
 
 
 def write_json(value: Any) -> None:
-    """Write a value to standard output as one line of JSON, in UTF-8 whatever the locale says."""
+    """Write a value to standard output as one line of JSON, in UTF-8 for any locale."""
     write_bytes(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def write_bytes(line: bytes) -> None:
-    """Write a line to standard output, byte for byte."""
+    """Write a line of bytes to standard output unchanged."""
     sys.stdout.flush()
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()

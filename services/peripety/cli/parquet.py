@@ -1,4 +1,4 @@
-"""Specifications in the rows of a Parquet file."""
+"""Specifications from the rows of a Parquet file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROWS = 256
 
 
 class Row(NamedTuple):
-    """A specification, what the file calls it, and its share of the bytes of the file."""
+    """A specification, its id in the file, and its share of the size of the file."""
 
     spec: bytes
     id: str | None
@@ -27,12 +27,12 @@ class Row(NamedTuple):
 
 
 def rows(file: str) -> Iterator[Row]:
-    """Yield the rows of a file, some hundred in memory at a time; a missing value is an empty specification.
+    """Yield the rows of a file in batches of some hundred. A null value is an empty specification.
 
     Raises:
-        InvalidArgumentError: `UNREADABLE`, it is no such file or lacks the column `spec`, or
-            `PARQUET_NOT_INSTALLED`.
-        OSError: it cannot be opened.
+        InvalidArgumentError: `UNREADABLE`, the file is not Parquet or lacks the column `spec`;
+            `PARQUET_NOT_INSTALLED`, pyarrow is missing.
+        OSError: the file cannot be opened.
     """
     try:
         import pyarrow as pa  # noqa: PLC0415 - an extra
@@ -57,9 +57,7 @@ def rows(file: str) -> Iterator[Row]:
 def _columns(file: str, names: list[str]) -> list[str]:
     if _SPEC not in names:
         found = ", ".join(map(printable, names)) or "none"
-        raise _unreadable(
-            file, f"it has no column {_SPEC}, which holds the specifications; its columns: {found}"
-        )
+        raise _unreadable(file, f"column {_SPEC} with the specifications is missing; columns: {found}")
     return [name for name in (_SPEC, _ID) if name in names]
 
 

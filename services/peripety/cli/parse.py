@@ -1,4 +1,4 @@
-"""Messages from plain JSON values, as `peripety.cli.jsonify` writes them: JSON inside, enums as words."""
+"""Plain JSON values to protobuf messages; the inverse of `peripety.cli.jsonify`."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ __all__ = ["messages_in"]
 M = TypeVar("M", bound="Message")
 
 _SCALARS: dict[int, tuple[type, str]] = {
-    FieldDescriptor.TYPE_STRING: (str, "a text"),
+    FieldDescriptor.TYPE_STRING: (str, "a string"),
     FieldDescriptor.TYPE_BOOL: (bool, "true or false"),
 }
 
 
 def messages_in(kind: type[M], value: Any, source: str) -> list[M]:
-    """The messages that a list of objects describes.
+    """Convert a list of JSON objects to messages.
 
     Args:
-        kind: what each of them is. Its fields are texts, booleans, enums, JSON and messages of such.
-        value: the list, as it was read.
-        source: what it was read from, for the messages about it.
+        kind: the message type. Its fields are strings, booleans, enums, JSON and messages of these.
+        value: the parsed list.
+        source: the origin of the list, for error messages.
 
     Raises:
-        InvalidArgumentError: it describes none; the violations name every place.
+        InvalidArgumentError: the list is not valid; the violations name every place.
     """
     problems: list[FieldViolation] = []
     messages = []
     if not isinstance(value, list):
-        problems.append(FieldViolation(source, "has to be a list"))
+        problems.append(FieldViolation(source, "must be a list"))
     for index, item in enumerate(value if isinstance(value, list) else ()):
         message = kind()
         _fill(message, item, f"{source}[{index}]", problems)
@@ -45,27 +45,25 @@ def messages_in(kind: type[M], value: Any, source: str) -> list[M]:
     if problems:
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise InvalidArgumentError(
-            f"{source} cannot be used: {count}", code="FILE_INVALID", violations=problems
+            f"{source} is not valid: {count}", code="FILE_INVALID", violations=problems
         )
     return messages
 
 
 def _fill(message: Message, value: Any, place: str, problems: list[FieldViolation]) -> None:
     if not isinstance(value, dict):
-        problems.append(FieldViolation(place, "has to be an object"))
+        problems.append(FieldViolation(place, "must be an object"))
         return
     fields = message.DESCRIPTOR.fields_by_name
     for name, given in value.items():
         field = fields.get(name)
         inner = f"{place}.{name}"
         if not isinstance(field, FieldDescriptor):
-            problems.append(
-                FieldViolation(inner, f"is no key that is known here; known are {', '.join(fields)}")
-            )
+            problems.append(FieldViolation(inner, f"is not a known key; use one of {', '.join(fields)}"))
         elif not field.is_repeated:
             _set(message, field, given, inner, problems)
         elif not isinstance(given, list):
-            problems.append(FieldViolation(inner, "has to be a list"))
+            problems.append(FieldViolation(inner, "must be a list"))
         else:
             for index, item in enumerate(given):
                 _add(message, field, item, f"{inner}[{index}]", problems)
@@ -103,9 +101,9 @@ def _scalar(field: FieldDescriptor, value: Any) -> Any:
     if field.enum_type is not None:
         words = {enum_word(field, one.number): one.number for one in field.enum_type.values[1:]}
         if not isinstance(value, str) or value not in words:
-            raise ValueError(f"has to be one of {', '.join(words)}")
+            raise ValueError(f"must be one of {', '.join(words)}")
         return words[value]
     kind, told = _SCALARS[field.type]
     if isinstance(value, kind):
         return value
-    raise ValueError(f"has to be {told}")
+    raise ValueError(f"must be {told}")

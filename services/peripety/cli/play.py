@@ -1,4 +1,4 @@
-"""`peripety play`: the whole job in one command."""
+"""`peripety play`: generate, compile and play a scenario in one command."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TURNS = 5
 
 @dataclass
 class _Game:
-    """One game in progress."""
+    """A game in progress."""
 
     channel: grpc.aio.Channel
     player: Player
@@ -44,8 +44,9 @@ class _Game:
     viewpoint: Viewpoint = PUBLIC
 
     async def prepare(self, description: str, seed: int | None, pov: str | None) -> session_pb2.Session:
-        """Turn the description into a scenario and start a session of it, seen as `pov` sees it."""
-        # What is compiled afterwards has to pass its dry-run, and no certificate is waited for.
+        """Create a scenario from the description and start a session, with the point of view `pov`."""
+        # The scenario is compiled afterwards and must pass its dry-run; a certificate would only delay the
+        # game.
         order = scenario_pb2.GenerateScenarioRequest(
             description=description, seed=seed, level=scenario_pb2.VALIDATION_LEVEL_DRY_RUN
         )
@@ -63,7 +64,7 @@ class _Game:
         return session
 
     async def run(self, session: session_pb2.Session, turns: int | None) -> None:
-        """Play until the run ends, the player stops, or the turns are used up, and say what it came to."""
+        """Play until the run ends, the player stops, or the turn limit is reached; then print the summary."""
         await self._play(session, turns)
         request = session_pb2.GetSessionRequest(
             session_id=session.session_id, pov_entity_id=self.viewpoint.entity_id
@@ -113,16 +114,16 @@ def play(
     pov: str | None,
     as_json: bool,
 ) -> None:
-    """Play in this process; ask at the terminal unless told to play alone."""
+    """Play in this process, interactively unless `auto` is set."""
     if not auto and not (sys.stdin.isatty() and about != "-"):
         raise typer.BadParameter(
-            "there is no terminal to ask at: add --auto, and --turns N for how long to play"
+            "standard input is not a terminal: add --auto, and --turns N to limit the game"
         )
     if about is None:
-        about = "" if auto else ask("What is the scenario about? > ") or ""
+        about = "" if auto else ask("Describe the scenario > ") or ""
     limit = turns if turns is not None or not auto else TURNS
     player: Player = RoundRobin() if auto else Person()
-    description = read_text(about, "--about")
+    description = read_text(about, "--description")
     view = JsonView() if as_json else Story(results())
 
     async def start() -> None:

@@ -1,4 +1,4 @@
-"""`peripety policy verify`, `analyze`, `diff` and `decide`: what rules say, without any model."""
+"""`peripety policy verify`, `analyze`, `diff` and `decide`: deterministic checks without a model."""
 
 from __future__ import annotations
 
@@ -40,31 +40,31 @@ _PATCH = pb.RulePatch.DESCRIPTOR.fields_by_name["kind"]
 
 @asynccontextmanager
 async def policies_at(server: str | None) -> AsyncIterator[PolicyServiceAsyncStub]:
-    """The policies of a server, or of the configured database where none is named."""
+    """Yield a policy stub: of a server, or of an embedded service on the configured database."""
     async with services_at(server, "gateway", "policies") as channel:
         yield PolicyServiceStub(channel)
 
 
 def usable(findings: Iterable[common.Finding]) -> list[Finding]:
-    """The warnings among findings.
+    """Return the warnings among findings.
 
     Raises:
-        SpecError: one of them is an error.
+        SpecError: a finding is an error.
     """
     found = list(map(finding_from_proto, findings))
     if any(one.severity is Severity.ERROR for one in found):
-        raise SpecError("The policy cannot be used", found)
+        raise SpecError("the policy has errors", found)
     return found
 
 
 def verify(source: Source, server: str | None, *, mutation: bool, as_json: bool) -> int:
-    """Run scenarios against rules, tell which fail, and return the exit code.
+    """Run scenarios against rules, print the failures, and return the exit code.
 
     Args:
         source: the rules and the scenarios.
-        server: whom to ask; None for this process.
-        mutation: whether to measure the mutation score as well.
-        as_json: whether to print the report as a line of JSON.
+        server: `host:port` of a server; None verifies in this process.
+        mutation: True to measure the mutation score as well.
+        as_json: True to print the report as one line of JSON.
 
     Raises:
         SpecError: the policy has errors.
@@ -87,7 +87,7 @@ def verify(source: Source, server: str | None, *, mutation: bool, as_json: bool)
 
 
 def analyze(source: Source, server: str | None, *, as_json: bool) -> int:
-    """Tell what is odd about rules, and return the exit code.
+    """Print the issues of rules, and return the exit code.
 
     Raises:
         SpecError: the policy has errors.
@@ -102,16 +102,16 @@ def analyze(source: Source, server: str | None, *, as_json: bool) -> int:
         kind = enum_word(_ISSUE, issue.kind)
         results().print(f"{in_one_line(issue.rule_id)}: {kind}: {in_one_line(issue.message)}", style="yellow")
         if issue.HasField("witness"):
-            results().print(f"  shown by: {request_words(issue.witness)}")
+            results().print(f"  example: {request_words(issue.witness)}")
     results().print(counted(len(told.issues), "issue"))
     return FOUND_WRONG if told.issues else 0
 
 
 def diff(before: Source, after: Source, most: int, server: str | None, *, as_json: bool) -> int:
-    """Tell which requests two policies decide differently, and return the exit code.
+    """Print the requests that two policies decide differently, and return the exit code.
 
     Raises:
-        SpecError: one of them has errors.
+        SpecError: a policy has errors.
     """
     request = pb.DiffPoliciesRequest(before=before.policy, after=after.policy, max_examples=most)
     told = asyncio.run(_compared(request, server))
@@ -132,7 +132,7 @@ def diff(before: Source, after: Source, most: int, server: str | None, *, as_jso
 
 
 def decide(source: Source, call: pb.PolicyRequest, server: str | None, *, as_json: bool) -> int:
-    """Tell what a policy says to a call, and return the exit code.
+    """Print the decision of a policy on a tool call, and return the exit code.
 
     Raises:
         SpecError: the policy has errors.
@@ -151,7 +151,7 @@ def decide(source: Source, call: pb.PolicyRequest, server: str | None, *, as_jso
 async def _verified(
     request: pb.VerifyPolicyRequest, server: str | None
 ) -> tuple[pb.VerificationReport, dict[str, pb.PolicyScenario]]:
-    """The report, and the scenarios that it is about, by their ids."""
+    """Return the report, and its scenarios by id."""
     async with policies_at(server) as stub:
         scenarios = list(request.scenarios)
         if request.policy.policy_id and not scenarios:
@@ -190,10 +190,10 @@ def _masked_lines(
 
 def _compared_words(told: pb.DiffPoliciesResponse) -> str:
     if told.equivalent:
-        return "they decide every request the same"
+        return "the policies decide every request alike"
     if told.changes:
-        return f"they differ: {counted(len(told.changes), 'example')}"
-    return "no difference was found, and none was ruled out"
+        return f"the policies differ: {counted(len(told.changes), 'example')}"
+    return "no difference was found, but equivalence is not proved"
 
 
 def _print(lines: Iterable[str]) -> None:

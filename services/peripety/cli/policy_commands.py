@@ -1,4 +1,4 @@
-"""`peripety policy`: its commands and their options."""
+"""Commands and options of `peripety policy`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["policies"]
 
 policies = typer.Typer(
     name="policy",
-    help="Turn a written policy into rules about tool calls, and prove them by scenarios.",
+    help="Compile a written policy into rules for tool calls, and test the rules by scenarios.",
     no_args_is_help=True,
 )
 
@@ -27,16 +27,14 @@ Policy = Annotated[
     str,
     typer.Argument(
         metavar="POLICY",
-        help="A folder that compile wrote, a policy document (- reads it), or the id of a stored policy.",
+        help="Compiled folder, document (use - for standard input), or id of a stored policy.",
     ),
 ]
 Scenarios = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE", help="The scenarios. [default: those in the folder, or stored with the policy]"
-    ),
+    typer.Option(metavar="FILE", help="Scenarios. [default: those in the folder, or stored with the policy]"),
 ]
-PolicyId = Annotated[str, typer.Argument(metavar="ID", help="The policy; see `peripety policy list`.")]
+PolicyId = Annotated[str, typer.Argument(metavar="ID", help="Id of the policy; see `peripety policy list`.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
 
 
@@ -46,24 +44,26 @@ def compile_(
         Path | None,
         typer.Argument(
             metavar="[DIR]",
-            help="A folder with constitution.md and tools.json; handwritten.json, foundation.json if there.",
+            help="Folder with constitution.md, tools.json, optionally handwritten.json and foundation.json.",
         ),
     ] = None,
     constitution: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The written policy; - reads standard input.")
+        str | None, typer.Option(metavar="FILE", help="Written policy; use - for standard input.")
     ] = None,
     tools: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The tools that it is about: a list in JSON.")
+        str | None, typer.Option(metavar="FILE", help="Tools that the policy covers: a JSON list.")
     ] = None,
     handwritten: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Scenarios that must hold as they are: a list in JSON.")
+        str | None, typer.Option(metavar="FILE", help="Handwritten scenarios that must pass: a JSON list.")
     ] = None,
     foundation: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="What stands above the rules: {invariants, lists} in JSON."),
+        typer.Option(
+            metavar="FILE", help="Invariants and lists that precede the rules: {invariants, lists} in JSON."
+        ),
     ] = None,
     version_of: Annotated[
-        str | None, typer.Option(metavar="ID", help="Store it as the latest version of this policy.")
+        str | None, typer.Option(metavar="ID", help="Store the result as the latest version of this policy.")
     ] = None,
     model: Model = "",
     max_tokens: MaxTokens = None,
@@ -71,16 +71,19 @@ def compile_(
     max_time: MaxTime = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Write policy.json and scenarios.json there."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Write policy.json and scenarios.json to this folder."
+        ),
     ] = None,
     server: Server = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the stored policy as one line of JSON.")
     ] = False,
 ) -> None:
-    """Turn a written policy into rules and a suite that proves them, and store both.
+    """Compile a written policy into rules and a test suite.
 
-    Exit code 0 when they agree, 1 when they could not be brought together: the findings say why.
+    Stores both. Exit code 0 if rules and suite agree, 1 if they could not be reconciled: the findings give
+    the reasons.
     """
     from peripety.cli import policy_compile as command  # noqa: PLC0415 - loads the services
     from peripety.cli import policy_input  # noqa: PLC0415
@@ -98,11 +101,14 @@ def compile_(
 def verify(
     policy: Policy,
     scenarios: Scenarios = None,
-    mutation: Annotated[bool, typer.Option("--mutation", help="Measure the mutation score as well.")] = False,
+    mutation: Annotated[bool, typer.Option("--mutation", help="Also measure the mutation score.")] = False,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run scenarios against rules: exit code 0 when all pass, 1 when one does not. No model is asked."""
+    """Run scenarios against rules. No model is called.
+
+    Exit code 0 if all scenarios pass, 1 if one fails.
+    """
     from peripety.cli import policy_checks, policy_input  # noqa: PLC0415 - loads the services
 
     source = policy_input.source(policy, scenarios)
@@ -111,7 +117,10 @@ def verify(
 
 @policies.command()
 def analyze(policy: Policy, server: Server = None, as_json: AsJson = False) -> None:
-    """Find dead, shadowed and redundant rules: exit code 0 when there are none, 1 when there are."""
+    """Find dead, shadowed and redundant rules.
+
+    Exit code 0 without issues, 1 otherwise.
+    """
     from peripety.cli import policy_checks, policy_input  # noqa: PLC0415 - loads the services
 
     raise typer.Exit(policy_checks.analyze(policy_input.source(policy), server, as_json=as_json))
@@ -121,18 +130,20 @@ def analyze(policy: Policy, server: Server = None, as_json: AsJson = False) -> N
 def diff(
     before: Policy,
     after: Policy,
-    most: Annotated[int, typer.Option(min=1, max=1000, help="The most examples.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of examples.")] = 50,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell which calls two policies decide differently, those newly allowed first.
+    """Show the calls that two policies decide differently.
 
-    Exit code 0 when it is proved that there are none, 1 when there are or it cannot be told.
+    Newly allowed calls come first. Exit code 0 if the policies are proved equivalent, 1 if they differ or the
+    proof
+    is inconclusive.
     """
     from peripety.cli import policy_checks, policy_input  # noqa: PLC0415 - loads the services
 
     old, new = policy_input.source(before), policy_input.source(after)
-    raise typer.Exit(policy_checks.diff(old, new, most, server, as_json=as_json))
+    raise typer.Exit(policy_checks.diff(old, new, limit, server, as_json=as_json))
 
 
 @policies.command()
@@ -141,12 +152,15 @@ def mutate(
     scenarios: Scenarios = None,
     operator: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="How to change rules; may be repeated. [default: every way]"),
+        typer.Option(metavar="NAME", help="Mutation operator; may be repeated. [default: all operators]"),
     ] = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change rules in small ways, and tell how many of the changes the scenarios notice."""
+    """Measure the mutation score of a suite.
+
+    Changes the rules in small ways and reports how many of the changes the scenarios detect.
+    """
     from peripety.cli import policy_input, policy_proving  # noqa: PLC0415 - loads the services
 
     source = policy_input.source(policy, scenarios)
@@ -154,41 +168,53 @@ def mutate(
 
 
 @policies.command()
-def cover(
+def generate_scenarios(
     policy: Policy,
     scenarios: Scenarios = None,
-    most: Annotated[
-        int | None, typer.Option(min=1, help="The most scenarios to make. [default: as many as it takes]")
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum number of scenarios to generate. [default: as many as needed]"),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write all scenarios to a file, the new ones last."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write all scenarios to this file, the new ones last."
+        ),
     ] = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make scenarios for what the given ones miss. They expect what the rules say; read them."""
+    """Generate scenarios for uncovered parts of the rules.
+
+    The scenarios expect what the rules decide now: review them.
+    """
     from peripety.cli import policy_input, policy_proving  # noqa: PLC0415 - loads the services
     from peripety.cli.output import require_place  # noqa: PLC0415
 
     require_place(out)
     source = policy_input.source(policy, scenarios)
-    policy_proving.cover(source, most or 0, server, out=out, as_json=as_json)
+    policy_proving.cover(source, limit or 0, server, out=out, as_json=as_json)
 
 
 @policies.command()
 def decide(
     policy: Policy,
-    server_name: Annotated[str, typer.Argument(metavar="SERVER", help="The server that offers the tool.")],
-    tool_name: Annotated[str, typer.Argument(metavar="TOOL", help="The tool that is called.")],
+    server_name: Annotated[str, typer.Argument(metavar="SERVER", help="Server that offers the tool.")],
+    tool_name: Annotated[str, typer.Argument(metavar="TOOL", help="Tool to call.")],
     arguments: Annotated[
-        str, typer.Argument(metavar="[ARGUMENTS]", help="What it is called with, in JSON; - reads it.")
+        str,
+        typer.Argument(
+            metavar="[ARGUMENTS]", help="Arguments of the call, in JSON; use - for standard input."
+        ),
     ] = "{}",
-    role: Annotated[list[str] | None, typer.Option(help="A role of whoever calls; may be repeated.")] = None,
+    role: Annotated[list[str] | None, typer.Option(help="Role of the caller; may be repeated.")] = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what a policy says to a call, and why: exit code 0 when it is allowed, 1 when it is not."""
+    """Decide one tool call, with the reasons.
+
+    Exit code 0 if the call is allowed, 1 otherwise.
+    """
     from peripety.api.policy.v1.policy_pb2 import PolicyRequest  # noqa: PLC0415 - loads protobuf
     from peripety.cli import policy_checks, policy_input  # noqa: PLC0415
     from peripety.cli.text import read_text  # noqa: PLC0415
@@ -206,11 +232,11 @@ def decide(
 
 @policies.command("list")
 def list_(
-    count: Annotated[int, typer.Option(min=1, max=1000, help="The most to print.")] = 20,
+    count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """List policies in their latest versions, newest first."""
+    """List the latest versions of policies, newest first."""
     from peripety.cli.policy_stored import list_policies  # noqa: PLC0415 - loads the services
 
     list_policies(count, server, as_json=as_json)
@@ -220,12 +246,12 @@ def list_(
 def show(
     policy_id: PolicyId,
     version: Annotated[
-        str | None, typer.Option(metavar="HASH", help="This version of it. [default: the latest]")
+        str | None, typer.Option(metavar="HASH", help="Version to show. [default: the latest]")
     ] = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a policy rule by rule, its suite, how they fit, and what was decided on the way."""
+    """Show a policy: its rules, its suite, its audit log."""
     from peripety.cli import policy_stored as command  # noqa: PLC0415 - loads the services
 
     command.show(policy_id, version, server, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`peripety policy compile`: a written policy in, rules and the suite that proves them out."""
+"""`peripety policy compile`: a written policy to rules and a test suite."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ __all__ = ["compile_policy", "require_folder"]
 
 
 def require_folder(out: Path | None) -> None:
-    """Refuse a place where no folder can be, before the work.
+    """Check that an output folder can be created, before the work starts.
 
     Raises:
-        BadParameter: there is a file in its way.
+        BadParameter: a file has this path.
     """
     if out is not None and any(path.is_file() for path in (out, *out.parents)):
-        raise typer.BadParameter(f"cannot write to {out}: name a folder")
+        raise typer.BadParameter(f"cannot write to {out}: choose a folder")
 
 
 def compile_policy(
     request: pb.CompilePolicyRequest, server: str | None, *, out: Path | None, as_json: bool
 ) -> None:
-    """Compile a policy, tell how that goes and where the result is now.
+    """Compile a policy; print the progress and where the result is stored.
 
     Args:
-        request: what to compile; it gets an id here.
-        server: `host:port` of a server; None compiles it in this process, into the configured database.
-        out: a folder for the document and its suite; None for none.
-        as_json: whether to print the result as a line of JSON instead.
+        request: the input; its id is set here.
+        server: `host:port` of a server; None compiles in this process, into the configured database.
+        out: a folder for the document and its suite; None for no folder.
+        as_json: True to print the result as one line of JSON instead.
 
     Raises:
-        SpecError: rules and scenarios could not be brought together.
+        SpecError: rules and scenarios could not be reconciled.
     """
     request.request_id = str(uuid4())
     compiled = asyncio.run(_compiled(request, server, asides() if as_json else results()))
@@ -75,5 +75,5 @@ async def _compiled(
                     return event.compiled
                 if event.HasField("failed"):
                     found = list(map(finding_from_proto, event.failed.findings))
-                    raise SpecError("Rules and scenarios could not be brought together", found)
-    raise InternalError("The policy service ended its stream without a result")
+                    raise SpecError("rules and scenarios could not be reconciled", found)
+    raise InternalError("the policy service ended its stream without a result")

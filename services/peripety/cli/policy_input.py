@@ -1,4 +1,4 @@
-"""What the commands about policies read: folders, documents, suites, and the ids of stored policies."""
+"""Inputs of the policy commands: folders, documents, suites, and ids of stored policies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["POLICY", "SCENARIOS", "Order", "Source", "order", "source", "suite_bytes"]
 
 POLICY, SCENARIOS = "policy.json", "scenarios.json"
-"""What a compiled policy and its suite are called in a folder."""
+"""File names of a compiled policy and its suite in a folder."""
 
 _CONSTITUTION, _TOOLS = "constitution.md", "tools.json"
 _HANDWRITTEN, _FOUNDATION = "handwritten.json", "foundation.json"
@@ -32,11 +32,11 @@ _MAX_BYTES = 16 * MAX_INPUT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Where what is to be compiled stands; None for what there is not.
+    """Sources of a policy to compile; None for a source that does not exist.
 
     Attributes:
         constitution: the written policy.
-        tools: the tools that it is about.
+        tools: the tools that the policy covers.
         handwritten: scenarios that must hold.
         foundation: invariants and lists.
     """
@@ -47,10 +47,10 @@ class Order:
     foundation: str | None = None
 
     def request(self) -> pb.CompilePolicyRequest:
-        """What asks for it, but for its id and how to do it.
+        """Return the request, without its id and its options.
 
         Raises:
-            InvalidArgumentError: something cannot be read.
+            InvalidArgumentError: a file cannot be read.
         """
         request = pb.CompilePolicyRequest(constitution=_text(self.constitution))
         request.tools.extend(messages_in(pb.ToolAnnotation, _json(self.tools), self.tools))
@@ -66,21 +66,21 @@ class Source:
     """A policy, and scenarios for it.
 
     Attributes:
-        policy: where the rules are from.
-        scenarios: the scenarios; None for those that are stored with it.
+        policy: the policy document, or the id of a stored policy.
+        scenarios: the scenarios; None for those stored with the policy.
     """
 
     policy: pb.PolicySource
     scenarios: Sequence[pb.PolicyScenario] | None
 
     def required_scenarios(self) -> Sequence[pb.PolicyScenario]:
-        """The scenarios; none for those that are stored with the policy.
+        """Return the scenarios; empty for those stored with the policy.
 
         Raises:
-            BadParameter: there are none.
+            BadParameter: no scenarios are given, and the policy is not stored.
         """
         if self.scenarios is None and not self.policy.policy_id:
-            raise typer.BadParameter("name the scenarios: --scenarios FILE")
+            raise typer.BadParameter("scenarios are missing: add --scenarios FILE")
         return self.scenarios or ()
 
 
@@ -91,31 +91,33 @@ def order(
     handwritten: str | None,
     foundation: str | None,
 ) -> Order:
-    """What options ask to be compiled; what is named beside a folder takes the place of the file in it.
+    """Return the sources that the options name. A file option overrides the file of that kind in the folder.
 
     Raises:
-        BadParameter: the policy or the tools are not named, or the folder is none.
+        BadParameter: the policy or the tools are missing, or the folder is not a folder.
     """
     if folder is not None:
         if not folder.is_dir():
-            raise typer.BadParameter(f"{folder} is no folder; name files with --constitution and --tools")
+            raise typer.BadParameter(
+                f"{folder} is not a folder; to use files, add --constitution FILE and --tools FILE"
+            )
         constitution = constitution or str(folder / _CONSTITUTION)
         tools = tools or str(folder / _TOOLS)
         handwritten = handwritten or _if_there(folder / _HANDWRITTEN)
         foundation = foundation or _if_there(folder / _FOUNDATION)
     if constitution is None or tools is None:
-        raise typer.BadParameter("name a folder, or --constitution FILE and --tools FILE")
+        raise typer.BadParameter("input is missing: add a folder, or --constitution FILE and --tools FILE")
     if [constitution, tools, handwritten, foundation].count(STDIN) > 1:
-        raise typer.BadParameter("only one file can come from standard input")
+        raise typer.BadParameter("only one file can be standard input")
     return Order(constitution, tools, handwritten, foundation)
 
 
 def source(named: str, scenarios: str | None = None) -> Source:
-    """The policy that an argument names, and scenarios for it.
+    """Return the policy that an argument names, and scenarios for it.
 
     Args:
-        named: a folder that `compile` wrote, a policy document, `-`, or the id of a stored policy.
-        scenarios: a file with scenarios; None for those in the folder, or stored with the policy.
+        named: a compiled folder, a policy document, `-`, or the id of a stored policy.
+        scenarios: a file with scenarios; None for those in the folder or stored with the policy.
     """
     given = _suite(scenarios) if scenarios is not None else None
     path = Path(named)
@@ -128,7 +130,7 @@ def source(named: str, scenarios: str | None = None) -> Source:
 
 
 def suite_bytes(scenarios: Sequence[dict[str, Any]]) -> bytes:
-    """A suite as the content of a file, for a person to read and to change."""
+    """Return the content of a suite file, indented so that it can be edited."""
     return json.dumps(scenarios, ensure_ascii=False, indent=2).encode() + b"\n"
 
 
@@ -144,7 +146,7 @@ def _json(file: str) -> Any:
     try:
         return json.loads(_text(file))
     except (ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"{printable(file)} is no JSON: {error}", code="FILE_INVALID") from None
+        raise InvalidArgumentError(f"{printable(file)} is not JSON: {error}", code="FILE_INVALID") from None
 
 
 def _text(file: str) -> str:

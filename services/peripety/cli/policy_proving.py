@@ -1,4 +1,4 @@
-"""`peripety policy mutate` and `cover`: how well scenarios prove rules, and what they miss."""
+"""`peripety policy mutate` and `generate-scenarios`: mutation score and coverage of a policy suite."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _EXPECTED = pb.PolicyScenario.DESCRIPTOR.fields_by_name["expected"]
 
 
 def mutate(source: Source, operators: Sequence[str], server: str | None, *, as_json: bool) -> None:
-    """Change rules in small ways, and tell how many of the changes scenarios notice.
+    """Mutate rules, and print how many mutants the scenarios detect.
 
     Args:
         source: the rules and the scenarios.
-        operators: the names of the operators; none for all.
-        server: whom to ask; None for this process.
-        as_json: whether to print every mutant, and the score, as a line of JSON each.
+        operators: the mutation operators; empty for all.
+        server: `host:port` of a server; None runs them in this process.
+        as_json: True to print every mutant, and the score, as a line of JSON each.
 
     Raises:
         SpecError: the policy has errors.
@@ -49,14 +49,14 @@ def mutate(source: Source, operators: Sequence[str], server: str | None, *, as_j
 
 
 def cover(source: Source, most: int, server: str | None, *, out: Path | None, as_json: bool) -> None:
-    """Make scenarios for what others miss, and tell what all of them reach.
+    """Generate scenarios for uncovered rules, and print the coverage of the whole suite.
 
     Args:
-        source: the rules and the scenarios there are.
-        most: most scenarios to make; 0 for as many as it takes.
-        server: whom to ask; None for this process.
-        out: a file for all scenarios together, those that were given first; None for none.
-        as_json: whether to print the new ones as lines of JSON.
+        source: the rules and the existing scenarios.
+        most: maximum number of new scenarios; 0 for as many as needed.
+        server: `host:port` of a server; None runs in this process.
+        out: a file for all scenarios, the existing ones first; None for no file.
+        as_json: True to print the new scenarios as lines of JSON.
 
     Raises:
         SpecError: the policy has errors.
@@ -67,7 +67,7 @@ def cover(source: Source, most: int, server: str | None, *, out: Path | None, as
     if out is not None:
         save(suite_bytes([jsonify(one) for one in [*given, *made]]), out)
     console = asides() if as_json else results()
-    console.print(f"{counted(len(made), 'scenario')} made; a person should agree with what they expect")
+    console.print(f"{counted(len(made), 'scenario')} generated; review what they expect")
     for line in (*coverage_lines(covered.coverage), *mutation_lines(covered.mutation)):
         console.print(line)
 
@@ -85,7 +85,7 @@ async def _mutated(
                     advance(len(event.mutants.mutants) / max(event.mutants.total, 1))
                     for mutant in event.mutants.mutants if as_json else ():
                         write_json(jsonify(mutant))
-    raise InternalError("The policy service ended its stream without a score")
+    raise InternalError("the policy service ended its stream without a score")
 
 
 async def _covered(
@@ -107,4 +107,4 @@ async def _covered(
                 else:
                     expected = enum_word(_EXPECTED, event.scenario.expected)
                     results().print(f"{expected}: {request_words(event.scenario.request)}")
-    raise InternalError("The policy service ended its stream without a result")
+    raise InternalError("the policy service ended its stream without a result")

@@ -1,4 +1,4 @@
-"""`peripety policy list`, `show` and `delete`: what is stored."""
+"""`peripety policy list`, `show` and `delete`: stored policies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["delete", "list_policies", "show"]
 
 
 def list_policies(count: int, server: str | None, *, as_json: bool) -> None:
-    """Print stored policies in their latest versions, newest first."""
+    """Print the latest versions of stored policies, newest first."""
     found = asyncio.run(_listed(count, server)).policies
     if as_json:
         for one in found:
@@ -39,7 +39,7 @@ def list_policies(count: int, server: str | None, *, as_json: bool) -> None:
 
 
 def show(policy_id: str, policy_hash: str | None, server: str | None, *, as_json: bool) -> None:
-    """Print a stored policy: its rules in order, its suite, how they fit, what was decided on the way."""
+    """Print a stored policy: its rules in order, its suite, the results, and the audit log."""
     wanted = pb.GetPolicyRequest(policy_id=policy_id, policy_hash=policy_hash or "")
     policy = asyncio.run(_read(wanted, server))
     if as_json:

@@ -1,4 +1,4 @@
-"""A story of how a policy is compiled, with a bar below it while somebody can watch it."""
+"""Progress output of a policy compilation, with a live status bar on a terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PHASE = pb.CompilePolicyResponse.Progress.DESCRIPTOR.fields_by_name["phase"]
 
 @contextmanager
 def live_policy_story(out: Console) -> Iterator[PolicyStory]:
-    """Tell a story on a console; the bar is there only while somebody can watch it."""
+    """Yield a progress view. The bar is shown only on a terminal."""
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:
         task = bar.add_task("", total=1.0)
@@ -49,11 +49,11 @@ def live_policy_story(out: Console) -> Iterator[PolicyStory]:
 
 
 class PolicyStory:
-    """Tells a person what happens while a policy is compiled.
+    """Console output of the events of a policy compilation.
 
     Args:
         out: the console.
-        follow: is told how far the work has come, each time.
+        follow: called with each progress event.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class PolicyStory:
         self._scenarios: dict[str, pb.PolicyScenario] = {}
 
     def tell(self, event: pb.CompilePolicyResponse) -> None:
-        """Tell one event."""
+        """Print one event."""
         match event.WhichOneof("event"):
             case "progress":
                 self._progress(event.progress)
@@ -101,12 +101,12 @@ class PolicyStory:
     def _compiled(self, compiled: pb.CompilePolicyResponse.Compiled) -> None:
         policy = compiled.policy
         rules = json.loads(policy.document)["rules"]
-        cached = ", as compiled before for the same input; no model was asked" if compiled.from_cache else ""
+        cached = ", cached for the same input; no model was called" if compiled.from_cache else ""
         self._print(f"{counted(len(rules), 'rule')}, {sources_words(policy.scenarios)}{cached}", "bold")
         self._lines(coverage_lines(policy.verification.coverage))
         if policy.verification.HasField("mutation"):
             self._lines(mutation_lines(policy.verification.mutation))
-        self._print(f"  {counted(len(policy.audit), 'decision')} on the way{_used(compiled.usage)}")
+        self._print(f"  {counted(len(policy.audit), 'decision')} recorded{_used(compiled.usage)}")
         self._findings(compiled.findings)
 
     def _findings(self, findings: Iterable[common.Finding]) -> None:

@@ -1,4 +1,4 @@
-"""What is told of policies, a line each."""
+"""Formatting of policy results, one line each."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ _LONGEST = 200
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: "1 rule", "2 rules"."""
+    """Format a count with its noun: "1 rule", "2 rules"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def decision_words(result: pb.DecisionResult) -> str:
-    """What was decided, and by what."""
+    """Format a decision and the rule that made it."""
     by = in_one_line(result.rule_id) or "no rule"
     return f"{enum_word(_DECISION, result.decision)} by {by}"
 
 
 def request_words(request: pb.PolicyRequest) -> str:
-    """A call on one line."""
+    """Format a call on one line."""
     arguments = in_one_line((request.arguments or b"{}").decode(errors="replace"))
     roles = f" as {', '.join(map(in_one_line, request.roles))}" if request.roles else ""
     return f"{in_one_line(request.server_name)}/{in_one_line(request.tool_name)} {_short(arguments)}{roles}"
@@ -58,7 +58,10 @@ def request_words(request: pb.PolicyRequest) -> str:
 def failure_lines(
     results: Iterable[pb.ScenarioResult], scenarios: dict[str, pb.PolicyScenario]
 ) -> Iterator[str]:
-    """What scenarios that failed expected, and what was decided; a long list is cut, and says so."""
+    """Format failed scenarios: the expected and the actual decision.
+
+    A long list is truncated, with a note.
+    """
     failed = [result for result in results if not result.passed]
     for result in failed[:_SHOWN]:
         scenario = scenarios.get(result.scenario_id)
@@ -70,7 +73,7 @@ def failure_lines(
 
 
 def coverage_lines(kinds: Iterable[quality.Coverage]) -> Iterator[str]:
-    """How much is reached, of each kind."""
+    """Format coverage, one line per kind."""
     for one in kinds:
         kind = in_one_line(one.kind).replace("_", "/")
         share = f" ({one.covered / one.reachable:.0%})" if one.reachable else ""
@@ -78,11 +81,11 @@ def coverage_lines(kinds: Iterable[quality.Coverage]) -> Iterator[str]:
 
 
 def mutation_lines(score: quality.MutationScore) -> Iterator[str]:
-    """How many mutants are killed, and which are not."""
+    """Format a mutation score and the surviving mutants."""
     counting = score.killed + score.survived
     yield (
         f"  mutants killed: {score.killed:,} of {counting:,} ({score.score:.1%}),"
-        f" {score.equivalent:,} more proved to change nothing"
+        f" {score.equivalent:,} more proved equivalent"
     )
     for mutant in score.survivors[:_SHOWN]:
         yield f"    survives: {mutant_words(mutant)}"
@@ -91,27 +94,27 @@ def mutation_lines(score: quality.MutationScore) -> Iterator[str]:
 
 
 def mutant_words(mutant: quality.Mutant) -> str:
-    """What a mutant changes."""
+    """Format the change that a mutant makes."""
     before = _part(mutant.before) if mutant.HasField("before") else "nothing"
     after = _part(mutant.after) if mutant.HasField("after") else "nothing"
     return f"{in_one_line(mutant.operator)} {in_one_line(mutant.path)}: {before} → {after}"
 
 
 def rule_line(rule: dict[str, Any]) -> str:
-    """A rule on one line."""
+    """Format a rule on one line."""
     when = json.dumps(rule["when"], ensure_ascii=False)
     return f"  {in_one_line(rule['id'])}: {rule['then']} when {_short(in_one_line(when))}"
 
 
 def sources_words(scenarios: Sequence[pb.PolicyScenario]) -> str:
-    """How many scenarios there are, and where they are from."""
+    """Format the number of scenarios by source."""
     counts = Counter(enum_word(_SOURCE, one.source) for one in scenarios)
     each = ", ".join(f"{count:,} {word}" for word, count in counts.items())
     return f"{counted(len(scenarios), 'scenario')}{f' ({each})' if each else ''}"
 
 
 def audit_line(entry: pb.AuditEntry) -> str:
-    """What was decided on the way, and who said it."""
+    """Format an audit entry: the decision and its author."""
     match entry.WhichOneof("decision"):
         case "correction":
             one = entry.correction
@@ -120,20 +123,20 @@ def audit_line(entry: pb.AuditEntry) -> str:
         case "discarded":
             thrown = entry.discarded
             always = enum_word(_DECISION, thrown.actual)
-            what = f"{thrown.scenario.description}: discarded, {thrown.rule} always says {always}"
+            what = f"{thrown.scenario.description}: discarded, {thrown.rule} always decides {always}"
         case "rule_patch":
             patch = entry.rule_patch
             what = f"rule {patch.rule_id}: {_PATCHED[enum_word(_PATCH, patch.kind)]}; {patch.reasoning}"
         case _:
             judged = entry.judgement
             blame = enum_word(_BLAME, judged.blame)
-            put_aside = ", which was put aside" if judged.overruled else ""
+            put_aside = ", which was overruled" if judged.overruled else ""
             what = f"{judged.scenario_description}: blames {blame}{put_aside}; {judged.reasoning}"
     return f"  {in_one_line(entry.actor)}: {in_one_line(what)}"
 
 
 def _part(content: bytes) -> str:
-    """A part of a document; a whole rule by its id."""
+    """Format a part of a document; a whole rule as its id."""
     value = json.loads(content)
     if isinstance(value, dict) and "id" in value:
         return f"rule {in_one_line(value['id'])}"

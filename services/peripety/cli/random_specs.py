@@ -1,4 +1,4 @@
-"""`peripety generate --random`: many specifications from a seed, a line each."""
+"""`peripety generate --random`: valid random specifications from a seed, as JSON Lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["generate_random"]
 
 
 def generate_random(count: int, *, seed: int, out: Path | None) -> None:
-    """Write specifications as JSON Lines to a file or to standard output, as they are made."""
+    """Write specifications as JSON Lines to a file or to standard output, each as soon as it is generated."""
     with sink(out) as lines, progress("generating", count) as advance:
         for index in range(count):
             lines.write(random_spec(seed, index) + b"\n")

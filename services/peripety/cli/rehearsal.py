@@ -1,4 +1,4 @@
-"""Games that are played to see how a narrator tells them."""
+"""Games of the narrator benchmark: play turns and record what the narrator wrote."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _TOO_OFTEN = 3
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What is played.
+    """A stored scenario prepared for the benchmark.
 
     Attributes:
-        scenario_id: a stored scenario.
+        scenario_id: the stored scenario.
         spec: its specification.
-        pov: the entity through whose eyes it is played; empty for the public view.
-        secrets: words that nobody may hear there.
+        pov: the entity whose point of view is used; empty for the public view.
+        secrets: words that must not appear in the narration.
     """
 
     scenario_id: str
@@ -54,7 +54,7 @@ class Stage:
 
 @dataclass
 class _Game:
-    """A session under way, and all the numbers that its narrator was told so far."""
+    """A session in progress, with all numbers sent to its narrator so far."""
 
     sessions: SessionServiceAsyncStub
     stage: Stage
@@ -75,7 +75,7 @@ class _Game:
         self.learn(json.loads(self.session.state), self.session.turn + 1)
 
     async def play(self, choice: Choice) -> Round | None:
-        """Take a turn; None when it was not taken, since the rules forbid what was chosen."""
+        """Play a turn; return None if the rules reject the choice."""
         request = pb.TakeTurnRequest(
             session_id=self.session.session_id,
             request_id=str(uuid4()),
@@ -103,7 +103,7 @@ class _Game:
 
 
 class _Heard:
-    """What came of one turn, as it came."""
+    """The events of one turn, with their times."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
@@ -120,11 +120,11 @@ class _Heard:
 
     @property
     def now(self) -> float:
-        """Seconds since the request."""
+        """Return the seconds since the request."""
         return time.perf_counter() - self._began
 
     def take(self, event: pb.TurnEvent) -> None:
-        """Take an event."""
+        """Record an event."""
         kind = event.WhichOneof("event")
         self._text.append(json.dumps(MessageToDict(event), ensure_ascii=False))
         match kind:
@@ -152,25 +152,28 @@ class _Heard:
 
     @property
     def prose(self) -> str:
-        """The prose as it stands in the end."""
+        """The final prose."""
         told = "" if self._committed is None else self._committed.narrative
         return "\n".join([told, *self._spoken])
 
     @property
     def everything(self) -> str:
-        """All that came, what was taken back included; prose also without the seams between its pieces."""
+        """All text of the turn, including retracted text.
+
+        Prose is also joined without the boundaries of its chunks.
+        """
         chunks = "".join(text for text in self._text if not text.startswith("{"))
         return "\n".join([*self._text, chunks])
 
     def differences(self) -> Iterator[float]:
-        """By how much numbers changed: a narrator may say it."""
+        """Yield the differences between changed numbers: a narrator may mention them."""
         for change in self._changes:
             before, after = (json.loads(value or b"null") for value in (change.before, change.after))
             if all(isinstance(value, int | float) for value in (before, after)):
                 yield abs(after - before)
 
     def round(self, numbers: tuple[str, ...], *, leaked: bool) -> Round:
-        """What it comes to."""
+        """Return the measurements of the turn."""
         end = self._committed
         if end is None:
             reason = self.broke_off or self._degraded
@@ -179,7 +182,7 @@ class _Heard:
             resolution=_RESOLUTIONS[end.resolution],
             conduct=Conduct(**{field.name: getattr(end.conduct, field.name) for field in _CONDUCT}),
             degraded=self._degraded,
-            # What the server itself tells is no doing of the narrator's.
+            # Text of the server's fallback narration does not count against the narrator.
             unfounded=() if end.resolution == pb.RESOLUTION_SERVER_RESOLVED else numbers,
             leaked=leaked,
             used=_spent(end.usage),
@@ -206,16 +209,16 @@ async def rehearse(
     model: str,
     note: Callable[[Round], None],
 ) -> None:
-    """Play one session, of so many turns at most, and delete it.
+    """Play one session up to a number of turns, and delete it.
 
     Args:
         channel: to the services.
-        stage: what is played.
-        player: who chooses.
+        stage: the scenario.
+        player: chooses the input of each turn.
         seed: of the session.
-        turns: how many.
-        model: who narrates, as `provider/model`; empty for the configured one.
-        note: is given each turn that was taken.
+        turns: the maximum number of turns.
+        model: the narrator, as `provider/model`; empty for the configured one.
+        note: called with each turn that was played.
     """
     sessions = SessionServiceStub(channel)
     created = await sessions.CreateSession(
@@ -236,7 +239,7 @@ async def rehearse(
             if not game.goes_on or failed == _TOO_OFTEN:
                 return
             played = await game.play(player.choose(number, game.session.legal_actions) or Choice())
-            # What was chosen cannot be done: waiting can.
+            # The choice was rejected; waiting is always legal.
             played = played or await game.play(Choice())
             if played is not None:
                 note(played)

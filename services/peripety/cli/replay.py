@@ -1,4 +1,4 @@
-"""`peripety replay`: whether a bundle of a session is right; without a server."""
+"""`peripety replay`: verify a session bundle, without a server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN_HASH = 12
 
 
 def replay(source: str, *, as_json: bool) -> int:
-    """Play the session of a bundle again, tell what came of it, and return the exit code."""
+    """Replay the session of a bundle, print the result, and return the exit code."""
     try:
         with opened(source) as file:
             verdict = _verdict(file, size_of(source))
@@ -40,7 +40,7 @@ def replay(source: str, *, as_json: bool) -> int:
 def _verdict(file: IO[bytes], size: int | None) -> Verdict:
     verification = Verification(file)
     shown = 0
-    with progress("playing again", size) as advance:
+    with progress("replaying", size) as advance:
         for _ in verification.turns():
             if size is not None:
                 advance(file.tell() - shown)
@@ -60,7 +60,7 @@ def _tell(verdict: Verdict) -> None:
             f" written by {in_one_line(header.exported_by)}"
         )
         out.print(
-            f"  {verdict.turns:,} of {header.turns:,} turns played again on the {sim.BACKEND} core,"
+            f"  {verdict.turns:,} of {header.turns:,} turns replayed on the {sim.BACKEND} core,"
             f" {verdict.mismatches:,} of them differ; chain {header.chain_hash[:_SHOWN_HASH]}"
         )
     for line, defects in groupby(verdict.defects, key=attrgetter("line")):

@@ -1,4 +1,4 @@
-"""The commands about specifications of scenarios, and their options."""
+"""Commands about scenario specifications, and their options."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from peripety.cli.options import (
-    About,
     Attempts,
+    Description,
     MaxCost,
     MaxTime,
     MaxTokens,
@@ -27,7 +27,7 @@ scenarios = typer.Typer()
 
 
 class Level(Enum):
-    """How much of a specification is checked."""
+    """Validation levels of a specification."""
 
     SCHEMA = "schema"
     STATIC = "static"
@@ -37,37 +37,42 @@ class Level(Enum):
 
 @scenarios.command()
 def generate(
-    about: About = None,
+    description: Description = None,
     seed: NewSeed = None,
-    level: Annotated[Level, typer.Option(help="What it has to pass.")] = Level.CERTIFICATE,
+    level: Annotated[
+        Level, typer.Option(help="Checks that the specification must pass.")
+    ] = Level.CERTIFICATE,
     model: Model = "",
     attempts: Attempts = 4,
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
     max_time: MaxTime = None,
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Ask again, although the same was written before.")
+        bool, typer.Option("--refresh", help="Ignore a cached specification for the same description.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the specification and nothing else, at a terminal too.")
+        bool, typer.Option("--json", help="Print only the specification, on a terminal too.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the specification to a file.")
     ] = None,
     random: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Write so many valid ones at random instead, a line each."),
+        typer.Option(
+            min=1, metavar="N", help="Generate N valid random specifications instead, one per line."
+        ),
     ] = None,
 ) -> None:
-    """Write the specification of a scenario from a description, or many at random.
+    """Write a specification from a description, or many at random.
 
-    It goes to standard output, or to a file; at a terminal it is told what it holds. Exit code 0 when it
-    passed, 1 when nothing did: the findings say why.
+    Writes to standard output or to a file; on a terminal, prints a summary instead. Exit code 0 if the
+    specification
+    passed its checks, 1 if no draft did: the findings give the reasons.
     """
     if random is not None:
-        if about is not None or model:
+        if description is not None or model:
             raise typer.BadParameter(
-                "--random is about nothing, and asks nobody: leave --about and --model out"
+                "--random cannot be combined with --description or --model; leave them out"
             )
         from peripety.cli.random_specs import generate_random  # noqa: PLC0415 - loads the engine
 
@@ -78,7 +83,7 @@ def generate(
     wishes = command.Wishes(
         level.name, seed, model, attempts, max_tokens or 0, max_cost or 0.0, max_time or 0.0, refresh
     )
-    command.generate(about, wishes, as_json=as_json, out=out)
+    command.generate(description, wishes, as_json=as_json, out=out)
 
 
 @scenarios.command()
@@ -87,31 +92,38 @@ def validate(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="JSON, JSON Lines, Parquet (columns spec and id), a folder of them; - reads standard input.",
+            help="JSON, JSON Lines or Parquet (columns spec, id) file, or folder; use - for standard input.",
         ),
     ],
-    level: Annotated[Level, typer.Option(help="How much is checked.")] = Level.STATIC,
+    level: Annotated[Level, typer.Option(help="Checks to run.")] = Level.STATIC,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Threads that share the work. [default: 2 a core]")
+        int | None, typer.Option(min=1, max=256, help="Number of threads. [default: 2 per core]")
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep verdicts there, and do not check again what has one."),
+        typer.Option(
+            metavar="FILE", help="Store verdicts in this file and skip specifications that have one."
+        ),
     ] = None,
-    persona: Annotated[Persona, typer.Option(help="Who plays in the dry-run.")] = Persona.RANDOM,
+    persona: Annotated[Persona, typer.Option(help="Persona that plays the dry-run.")] = Persona.RANDOM,
     seed: Seed = None,
     max_runs: Annotated[
         int | None,
-        typer.Option(min=64, max=100_000, help="Most runs of a persona. [default: what the verdict takes]"),
+        typer.Option(
+            min=64, max=100_000, help="Maximum runs of a persona. [default: as many as the verdict needs]"
+        ),
     ] = None,
     horizon: Annotated[
-        int | None, typer.Option(min=1, max=1_000, help="Most turns of a run. [default: the scenario's]")
+        int | None,
+        typer.Option(min=1, max=1_000, help="Maximum turns of a run. [default: the scenario's horizon]"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each verdict as a line of JSON.")] = False,
 ) -> None:
-    """Check specifications: exit code 0 when all are valid, 1 when one is not, 2 when one cannot be read.
+    """Check specifications.
 
-    Verdicts come in any order, each with its file and line. What is the same is checked once.
+    Exit code 0 if all are valid, 1 if one is not, 2 if one cannot be read. Verdicts are printed in any order,
+    each with
+    its file and line. Identical specifications are checked once.
     """
     from peripety.cli import validate as command  # noqa: PLC0415 - loads the engine
 
@@ -121,18 +133,21 @@ def validate(
 
 @scenarios.command("compile")
 def compile_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
     version_of: Annotated[
-        str | None, typer.Option(metavar="ID", help="Store it as the latest version of this scenario.")
+        str | None,
+        typer.Option(metavar="ID", help="Store the result as the latest version of this scenario."),
     ] = None,
     server: Server = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the stored scenario as one line of JSON.")
     ] = False,
 ) -> None:
-    """Check, dry-run and store a specification; where only its budget is missed, its numbers are moved first.
+    """Validate, dry-run and store a specification.
 
-    Exit code 0 when it is stored, 1 when it is refused. `peripety scenarios` has what is stored.
+    If only the dry-run budget is missed, numbers are adjusted first. Exit code 0 if it is stored, 1 if it is
+    rejected.
+    `peripety scenarios` shows what is stored.
     """
     from peripety.cli.compile import compile_specification  # noqa: PLC0415 - loads the services
 
@@ -142,15 +157,16 @@ def compile_(
 @scenarios.command()
 def amend(
     scenario_id: Annotated[
-        str, typer.Argument(metavar="ID", help="The scenario; see `peripety scenarios list`.")
+        str, typer.Argument(metavar="ID", help="Id of the scenario; see `peripety scenarios list`.")
     ],
     text: Annotated[
-        str, typer.Argument(metavar="TEXT", help="What should be different, in any language; - reads it.")
+        str,
+        typer.Argument(metavar="TEXT", help="Requested change, in any language; use - for standard input."),
     ],
     level: Annotated[
         Level | None,
         typer.Option(
-            help="What it has to pass, a dry-run at least. [default: what the present version has passed]"
+            help="Checks that the result must pass. [default: those that the current version passed]"
         ),
     ] = None,
     model: Model = "",
@@ -160,12 +176,14 @@ def amend(
     max_time: MaxTime = None,
     server: Server = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the new version and what differs as one line of JSON.")
+        bool, typer.Option("--json", help="Print the new version and its differences as one line of JSON.")
     ] = False,
 ) -> None:
-    """Change a stored scenario by a text: a model, or rules where there is none, and a new version of it.
+    """Change a stored scenario by a description.
 
-    Exit code 0 when it is changed, 1 when it is left as it was.
+    A model makes the change, or rules if no model is configured; the result is a new version. Exit code 0 if
+    the
+    scenario was changed, 1 if it was not.
     """
     from peripety.cli import amend as command  # noqa: PLC0415 - loads the services
     from peripety.cli.spending import budget  # noqa: PLC0415
@@ -177,13 +195,13 @@ def amend(
 
 @scenarios.command("dry-run")
 def dry_run(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
-    runs: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many games to simulate.")] = 200,
-    persona: Annotated[Persona, typer.Option(help="Who plays.")] = Persona.RANDOM,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
+    runs: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of games to simulate.")] = 200,
+    persona: Annotated[Persona, typer.Option(help="Persona that plays.")] = Persona.RANDOM,
     seed: Seed = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> None:
-    """Simulate a specification and say how often it is lost, and why."""
+    """Simulate a specification; show loss rate and reasons."""
     from peripety.cli.dry_run import dry_run  # noqa: PLC0415 - loads the engine
 
     dry_run(file, runs=runs, persona=persona.value, seed=seed, as_json=as_json)
@@ -191,25 +209,26 @@ def dry_run(
 
 @scenarios.command()
 def balance(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
     target: Annotated[
-        str, typer.Option(metavar="LOW-HIGH", help="How often it should be lost, in percent, such as 30-40.")
+        str, typer.Option(metavar="LOW-HIGH", help="Target range of the loss rate in percent, such as 30-40.")
     ],
-    persona: Annotated[Persona, typer.Option(help="Who plays.")] = Persona.RANDOM,
+    persona: Annotated[Persona, typer.Option(help="Persona that plays.")] = Persona.RANDOM,
     seed: Seed = None,
     max_runs: Annotated[
-        int | None, typer.Option(min=1, help="Games that are played to confirm it. [default: 10,000]")
+        int | None, typer.Option(min=1, help="Number of games that confirm the result. [default: 10,000]")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one line of JSON, with the specification in it.")
+        bool, typer.Option("--json", help="Print one line of JSON that includes the specification.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the specification to a file.")
     ] = None,
 ) -> None:
-    """Move the fewest numbers after which a specification is lost as often as wanted; rules stay as they are.
+    """Tune numbers of a specification to a loss rate.
 
-    Exit code 0 when it is balanced, 1 when the target is out of reach.
+    Changes as few numbers as possible and no rules. Exit code 0 if it is balanced, 1 if the target is out of
+    reach.
     """
     from peripety.cli import balance as command  # noqa: PLC0415 - loads the engine
 
@@ -219,20 +238,23 @@ def balance(
 
 @scenarios.command()
 def certify(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; - reads standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
     persona: Annotated[
         list[Persona] | None,
-        typer.Option(help="Who plays besides random; may be repeated. [default: everybody]"),
+        typer.Option(help="Persona to measure besides random; may be repeated. [default: all personas]"),
     ] = None,
     seed: Seed = None,
     max_runs: Annotated[
         int | None,
-        typer.Option(min=64, max=9_604, help="Most runs of a persona. [default: what ± 1 point takes]"),
+        typer.Option(
+            min=64, max=9_604, help="Maximum runs of a persona. [default: enough for a margin of 1 point]"
+        ),
     ] = None,
     horizon: Annotated[
-        int | None, typer.Option(min=1, max=1_000, help="Most turns of a run. [default: the scenario's]")
+        int | None,
+        typer.Option(min=1, max=1_000, help="Maximum turns of a run. [default: the scenario's horizon]"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the certificate.")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="CERT", help="Write the certificate to a file.")
     ] = None,
@@ -240,19 +262,21 @@ def certify(
         Path | None, typer.Option(metavar="REPORT", help="Write a report with plots to a file.")
     ] = None,
     check: Annotated[
-        str | None, typer.Option(metavar="CERT", help="Compute this certificate again and compare.")
+        str | None, typer.Option(metavar="CERT", help="Recompute this certificate and compare.")
     ] = None,
 ) -> None:
-    """Measure how fair a specification is: exit code 0 when it is certified, 1 when it is refused.
+    """Measure how fair a specification is.
 
-    With --check: 0 when the certificate is right about FILE, 1 when something differs or it cannot be told.
+    Exit code 0 if it is certified, 1 if it is rejected. With --check: 0 if the certificate matches FILE, 1 if
+    something
+    differs or the check is inconclusive.
     """
     from peripety.cli import certify as command  # noqa: PLC0415 - loads the engine
 
     if check is not None:
         if any(option is not None for option in (persona, seed, max_runs, horizon, out, html)):
             raise typer.BadParameter(
-                "--check goes with FILE and --json alone: the certificate has its options"
+                "--check can only be combined with FILE and --json; the certificate holds its other options"
             )
         raise typer.Exit(command.check(check, file, as_json=as_json))
     options = command.options([chosen.value for chosen in persona or ()], seed, max_runs, horizon)
@@ -260,30 +284,36 @@ def certify(
 
 
 @scenarios.command()
-def inspect(
+def graph(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|ID", help="One specification, or a stored scenario; - reads standard input."
+            metavar="FILE|ID", help="Specification or id of a stored scenario; use - for standard input."
         ),
     ],
-    svg: Annotated[Path | None, typer.Option(metavar="DRAWING", help="Draw it to a file, in SVG.")] = None,
-    mermaid: Annotated[
-        bool, typer.Option("--mermaid", help="Print it as a Mermaid flowchart and nothing else.")
-    ] = False,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="DRAWING", help="Write the graph to a file, as SVG.")
+    ] = None,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print only a Mermaid flowchart.")] = False,
     runs: Annotated[
-        int, typer.Option(min=0, max=100_000, help="Games that show what is at work; 0 for none.")
+        int,
+        typer.Option(
+            min=0, max=100_000, help="Number of games that measure how often each part is active; 0 for none."
+        ),
     ] = 1_024,
-    persona: Annotated[Persona, typer.Option(help="Who plays them.")] = Persona.RANDOM,
+    persona: Annotated[Persona, typer.Option(help="Persona that plays the games.")] = Persona.RANDOM,
     seed: Seed = None,
     server: Server = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as one line of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the graph as one line of JSON.")] = False,
 ) -> None:
-    """Show what depends on what in a scenario: how often each rule is at work, and where games end."""
+    """Show the dependency graph of a scenario.
+
+    Includes how often each rule is active and where games end.
+    """
     from peripety.cli import inspect as command  # noqa: PLC0415 - loads the engine
     from peripety.scenarios.model import DryRunOptions  # noqa: PLC0415 - loads the engine
 
     if mermaid and as_json:
-        raise typer.BadParameter("--mermaid and --json both print nothing else: leave one out")
+        raise typer.BadParameter("--mermaid cannot be combined with --json; leave one out")
     played = DryRunOptions(persona.value, seed, runs) if runs else None
     command.inspect(source, server, played, drawing=svg, as_mermaid=mermaid, as_json=as_json)

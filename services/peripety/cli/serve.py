@@ -1,4 +1,4 @@
-"""`peripety serve`: the services until somebody stops them."""
+"""`peripety serve`: run services until a signal stops them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["serve"]
 
 
 def serve(service: str | None, listen: str | None) -> None:
-    """Serve one service, or all of them, until SIGTERM or Ctrl-C; then let the calls under way end."""
+    """Serve one service, or all, until SIGTERM or Ctrl-C; then finish the calls in progress."""
     config = Config.from_environment(**({"listen": listen} if listen else {}))
     logs.configure(config)
     asyncio.run(_serve(config, {service} if service else set(app.SERVICES)))
@@ -23,6 +23,6 @@ def serve(service: str | None, listen: str | None) -> None:
 async def _serve(config: Config, services: set[str]) -> None:
     async with app.serve(config, services) as running:
         end = asyncio.ensure_future(running.wait())
-        await asyncio.sleep(0)  # signals are handled from here on: who reads the line may send one at once
+        await asyncio.sleep(0)  # signal handlers are installed before the line that a supervisor waits for
         typer.echo(f"listening on {running.address}")
         await end

@@ -1,4 +1,4 @@
-"""`peripety sessions`: its commands and their options."""
+"""Commands and options of `peripety sessions`."""
 
 from __future__ import annotations
 
@@ -11,20 +11,27 @@ from peripety.cli.options import MAX_SEED, Persona, Server
 
 __all__ = ["sessions"]
 
-sessions = typer.Typer(name="sessions", help="Look after the sessions that are stored.", no_args_is_help=True)
+sessions = typer.Typer(
+    name="sessions", help="List, show, fork, rewind, watch and verify stored sessions.", no_args_is_help=True
+)
 
-SessionId = Annotated[str, typer.Argument(metavar="ID", help="The session; see `peripety sessions list`.")]
+SessionId = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the session; see `peripety sessions list`.")
+]
 Pov = Annotated[
-    str, typer.Option("--as", metavar="ENTITY", help="Whose point of view to take. [default: the public one]")
+    str,
+    typer.Option(
+        "--as", metavar="ENTITY", help="Entity whose point of view is used. [default: the public view]"
+    ),
 ]
 
 
 @sessions.command("list")
 def list_(
-    count: Annotated[int, typer.Option(min=1, max=1000, help="The most to print.")] = 20,
+    count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
     scenario: Annotated[str, typer.Option(metavar="ID", help="Only sessions of this scenario.")] = "",
     server: Server = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each as a line of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")] = False,
 ) -> None:
     """List sessions, newest first."""
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
@@ -39,7 +46,10 @@ def show(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
 ) -> None:
-    """Show a session as one entity sees it: where it stands, its state, and its turns in short."""
+    """Show a session as one entity sees it.
+
+    Prints its status, its state and a summary of its turns.
+    """
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
 
     command.show(session_id, pov, server, as_json=as_json)
@@ -49,15 +59,21 @@ def show(
 def fork(
     session_id: SessionId,
     turn: Annotated[
-        int | None, typer.Option(min=0, help="The turn after which it begins. [default: the last]")
+        int | None, typer.Option(min=0, help="Turn after which the fork begins. [default: the last]")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=MAX_SEED, help="Another fate from there on. [default: the same]")
+        int | None,
+        typer.Option(
+            min=0, max=MAX_SEED, help="Seed of the random numbers after that turn. [default: unchanged]"
+        ),
     ] = None,
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the fork as a line of JSON.")] = False,
 ) -> None:
-    """Start a session that shares the first turns of another; both go on by themselves."""
+    """Fork a session: the copy shares its first turns.
+
+    Afterwards both sessions are independent.
+    """
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
 
     command.fork(session_id, turn, seed, server, as_json=as_json)
@@ -66,11 +82,14 @@ def fork(
 @sessions.command()
 def rewind(
     session_id: SessionId,
-    turn: Annotated[int, typer.Argument(min=0, help="The turn to go back to; 0 for the start.")],
+    turn: Annotated[int, typer.Argument(min=0, help="Turn to rewind to; 0 is the start.")],
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
 ) -> None:
-    """Take the last turns of a session back, for good: fork it first to keep them."""
+    """Remove the last turns of a session.
+
+    The turns cannot be restored: fork the session first to preserve them.
+    """
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
 
     command.rewind(session_id, turn, server, as_json=as_json)
@@ -79,12 +98,17 @@ def rewind(
 @sessions.command()
 def compare(
     session_id: SessionId,
-    other_id: Annotated[str, typer.Argument(metavar="OTHER", help="The session to compare with.")],
+    other_id: Annotated[str, typer.Argument(metavar="OTHER", help="Id of the session to compare with.")],
     pov: Pov = "",
     server: Server = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as a line of JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the comparison as one line of JSON.")
+    ] = False,
 ) -> None:
-    """Say where two sessions of a scenario part, how their states differ, and what happened in each since."""
+    """Compare two sessions of a scenario.
+
+    Shows the last common turn, the differences of their states, and the turns of each since then.
+    """
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
 
     command.compare(session_id, other_id, pov, server, as_json=as_json)
@@ -92,7 +116,7 @@ def compare(
 
 @sessions.command()
 def delete(session_id: SessionId, server: Server = None) -> None:
-    """Delete a session; forks of it stay."""
+    """Delete a session. Its forks remain."""
     from peripety.cli import branching as command  # noqa: PLC0415 - loads the services
 
     command.delete(session_id, server)
@@ -101,22 +125,24 @@ def delete(session_id: SessionId, server: Server = None) -> None:
 @sessions.command()
 def odds(
     session_id: SessionId,
-    runs: Annotated[int, typer.Option(min=1, max=100_000, help="How many futures to play.")] = 1_000,
+    runs: Annotated[int, typer.Option(min=1, max=100_000, help="Number of futures to simulate.")] = 1_000,
     horizon: Annotated[
         int,
-        typer.Option(min=0, max=1_000, help="Turns of a future; 0 for those left of the horizon."),
+        typer.Option(min=0, max=1_000, help="Turns of a future; 0 for the rest of the horizon."),
     ] = 0,
-    persona: Annotated[Persona, typer.Option(help="Who plays on.")] = Persona.RANDOM,
+    persona: Annotated[Persona, typer.Option(help="Persona that plays the futures.")] = Persona.RANDOM,
     do: Annotated[
         list[str] | None,
-        typer.Option(metavar="ACTION", help="What is done first, without parameters; may be given again."),
+        typer.Option(metavar="ACTION", help="First action, without parameters; may be repeated."),
     ] = None,
     server: Server = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the odds as a line of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the odds as one line of JSON.")] = False,
 ) -> None:
-    """Play thousands of futures from where a session stands, and say how likely each loss and win is.
+    """Forecast the outcomes of a session.
 
-    The futures know the whole state, also what no player may see.
+    Simulates thousands of futures from the current turn and prints the probability of each loss and win. The
+    futures
+    use the whole state, including what no player may see.
     """
     from peripety.cli import following as command  # noqa: PLC0415 - loads the services
 
@@ -128,12 +154,15 @@ def odds(
 def watch(
     session_id: SessionId,
     pov: Pov = "",
-    after: Annotated[int, typer.Option(min=0, help="Only what comes after this sequence number.")] = 0,
-    delay: Annotated[int, typer.Option(min=0, help="How many turns to stay behind.")] = 0,
+    after: Annotated[int, typer.Option(min=0, help="Show only events after this sequence number.")] = 0,
+    delay: Annotated[int, typer.Option(min=0, help="Number of turns by which to delay the events.")] = 0,
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
-    """Follow a session as one entity sees it, from its start, until it ends."""
+    """Follow a session as one entity sees it.
+
+    Starts at the first event and ends with the session.
+    """
     from peripety.cli import following as command  # noqa: PLC0415 - loads the services
 
     command.watch(command.followed(session_id, pov, after, delay), server, as_json=as_json)
@@ -145,15 +174,17 @@ def export(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Write the bundle there. [default: standard output]"
+            "--out", "-o", metavar="FILE", help="Write the bundle to this file. [default: standard output]"
         ),
     ] = None,
-    last_turn: Annotated[int, typer.Option(min=0, help="The last turn to export; 0 for all.")] = 0,
+    last_turn: Annotated[int, typer.Option(min=0, help="Last turn to export; 0 for all turns.")] = 0,
     server: Server = None,
 ) -> None:
-    """Write a session down as a bundle, which `peripety replay` verifies and any server imports.
+    """Export a session as a bundle.
 
-    The bundle holds everything, also what no player may see: hidden state, every point of view, memories.
+    `peripety replay` verifies the bundle, and any server imports it. It contains the whole state, including
+    what no
+    player may see: hidden state, every point of view, memories.
     """
     from peripety.cli import bundling as command  # noqa: PLC0415 - loads the services
 
@@ -162,11 +193,14 @@ def export(
 
 @sessions.command("import")
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The bundle; - reads standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Session bundle; use - for standard input.")],
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
 ) -> None:
-    """Verify a bundle, and store its session under a new id; of one that is not right nothing is stored."""
+    """Verify a bundle and store its session.
+
+    The session gets a new id. A bundle that fails the verification is not stored.
+    """
     from peripety.cli import bundling as command  # noqa: PLC0415 - loads the services
 
     command.import_(file, server, as_json=as_json)
@@ -175,12 +209,19 @@ def import_(
 @sessions.command()
 def replay(
     session_id: SessionId,
-    first_turn: Annotated[int, typer.Option(min=0, help="The first turn to compare; 0 for the first.")] = 0,
-    last_turn: Annotated[int, typer.Option(min=0, help="The last turn to compare; 0 for the last.")] = 0,
+    first_turn: Annotated[
+        int, typer.Option(min=0, help="First turn to compare; 0 for the first turn of the session.")
+    ] = 0,
+    last_turn: Annotated[
+        int, typer.Option(min=0, help="Last turn to compare; 0 for the last turn of the session.")
+    ] = 0,
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each turn as a line of JSON.")] = False,
 ) -> None:
-    """Play a session again from its start: exit code 0 when every turn comes to what is recorded, else 1."""
+    """Replay a stored session and verify every turn.
+
+    Exit code 0 if every turn matches the record, 1 otherwise.
+    """
     from peripety.cli import bundling as command  # noqa: PLC0415 - loads the services
 
     raise typer.Exit(command.replay(session_id, first_turn, last_turn, server, as_json=as_json))

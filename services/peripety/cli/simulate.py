@@ -42,7 +42,7 @@ _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 @dataclass(frozen=True)
 class Kept:
-    """What a simulator is given besides its scenario; see the command's options."""
+    """Settings of a simulator besides its script; see the options of the command."""
 
     seed: int | None = None
     state: Path | None = None
@@ -51,7 +51,7 @@ class Kept:
 
 
 def answer(file: Path, prompts: Sequence[str], kept: Kept, *, as_json: bool) -> int:
-    """Answer prompts, one after the other, in one conversation; return the exit code."""
+    """Answer prompts in one conversation, in order; return the exit code."""
     simulator = Simulator(load_scenario(file), **asdict(kept))
     try:
         for prompt in prompts:
@@ -68,7 +68,7 @@ def answer(file: Path, prompts: Sequence[str], kept: Kept, *, as_json: bool) -> 
 
 
 def check(file: Path, *, as_json: bool) -> int:
-    """Print what can never happen in a scenario, or may stall it; return the exit code."""
+    """Print the flaws of a script, such as unreachable rules; return the exit code."""
     try:
         flaws = [flaw.to_json() for flaw in find_flaws(load_scenario(file))]
     except ScenarioError as error:
@@ -87,7 +87,7 @@ def check(file: Path, *, as_json: bool) -> int:
 
 
 def simulate(file: Path, kept: Kept, *, host: str, port: int, watch: bool) -> None:
-    """Serve a scenario until SIGTERM or Ctrl-C; then let the answers under way end."""
+    """Serve a script until SIGTERM or Ctrl-C; then finish the responses in progress."""
     logs.configure(Config.from_environment())
     simulator = Simulator(load_scenario(file), **asdict(kept))
     try:
@@ -108,7 +108,7 @@ async def _serve(simulator: Simulator, source: Source, host: str, port: int, *, 
 
 
 async def _until_stopped(serving: AbstractAsyncContextManager[str]) -> None:
-    """Serve until SIGTERM or Ctrl-C; the next of these ends the process at once."""
+    """Serve until SIGTERM or Ctrl-C; the second signal ends the process at once."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
@@ -126,7 +126,7 @@ async def _until_stopped(serving: AbstractAsyncContextManager[str]) -> None:
 
 
 def record(file: Path, provider: str, *, host: str, port: int) -> None:
-    """Pass requests on to a provider and record its answers, until SIGTERM or Ctrl-C."""
+    """Forward requests to a provider and record its answers, until SIGTERM or Ctrl-C."""
     logs.configure(Config.from_environment())
     asyncio.run(_until_stopped(serve_proxy(provider, Recorder(file), host=host, port=port)))
 
@@ -158,8 +158,8 @@ def _tell_flaws(file: Path, flaws: Sequence[dict[str, Any]]) -> None:
 
 
 def _unmatched(simulator: Simulator) -> int:
-    """Say that nothing matched, and what came closest to it."""
-    code = _fail("no rule matches this prompt, and the scenario has no default_response")
+    """Report that no rule matched, with the nearest misses."""
+    code = _fail("no rule matches this prompt, and the script has no default_response")
     (call,) = simulator.captured.last()
     if isinstance(call.outcome, Unmatched):
         for near in call.outcome.closest:

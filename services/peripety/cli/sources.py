@@ -1,4 +1,4 @@
-"""The specifications that a command line names: files of any kind, folders of them, standard input."""
+"""Specifications named on the command line: files of any format, folders, standard input."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _SUFFIXES = (".json", ".jsonl", ".ndjson", _PARQUET)
 
 
 class Place(NamedTuple):
-    """Where a specification stands.
+    """Location of a specification.
 
     Attributes:
         source: the file; `-` is standard input.
-        line: its line or row, from 1; None when it is the whole file.
-        size: how many bytes of the source it takes, about.
-        id: what the file itself calls it.
+        line: its line or row, from 1; None if it is the whole file.
+        size: its approximate share of the source, in bytes.
+        id: its id in the file.
     """
 
     source: str
@@ -42,19 +42,19 @@ class Place(NamedTuple):
 
 
 def specifications(sources: Sequence[str]) -> Iterator[Document[Place]]:
-    """Yield what stands in files, and in the files of folders; for what cannot be read, why."""
+    """Yield the specifications of files and folders; for an unreadable source, an error document."""
     for source in sources:
         is_empty = True
         for document in _in(source):
             is_empty = False
             yield document
         if is_empty and Path(source).is_dir():
-            reason = f"cannot read {printable(source)}: no {', '.join(_SUFFIXES)} is in this folder"
+            reason = f"cannot read {printable(source)}: the folder has no {', '.join(_SUFFIXES)} file"
             yield _unreadable(source, InvalidArgumentError(reason, code="UNREADABLE"))
 
 
 def bytes_in(sources: Sequence[str]) -> int | None:
-    """How many bytes there are to read; None when that is not known."""
+    """Return the number of bytes to read; None if it is unknown."""
     if STDIN in sources:
         return None
     return sum(_size(file) for source in sources for file in _files(source) if isinstance(file, str))
@@ -76,9 +76,9 @@ def _in(source: str) -> Iterator[Document[Place]]:
 
 
 def _files(source: str) -> Iterator[str | Document[Place]]:
-    """The file itself, or the files of a folder, as they come: a folder may have millions.
+    """Yield the file itself, or the files of a folder lazily: a folder may have millions.
 
-    In the place of a folder that cannot be read there is a document that says so.
+    For a folder that cannot be read, yields an error document.
     """
     if source == STDIN or not Path(source).is_dir():
         yield source

@@ -1,4 +1,4 @@
-"""What calls used, in a line for a person, and what they may use."""
+"""Usage lines for people, and budgets of requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PICO = 10**12
 
 
 def budget(*, calls: int = 0, tokens: int = 0, dollars: float = 0.0, seconds: float = 0.0) -> common.Budget:
-    """The most that calls may use; 0 is no cap."""
+    """Return a budget; 0 means no limit."""
     written = common.Budget(max_calls=calls, max_tokens=tokens)
     if dollars:
         written.max_cost.currency_code = "USD"
@@ -27,7 +27,7 @@ def budget(*, calls: int = 0, tokens: int = 0, dollars: float = 0.0, seconds: fl
 
 
 def usage_line(completion: pb.Completion) -> str:
-    """What an answer used: tokens, what the prompt cache did and was expected to do, and money."""
+    """Format the usage of an answer: tokens, prompt cache result and forecast, cost."""
     usage = completion.usage
     words = [f"{usage.input_tokens:,} in"]
     if usage.cache_read_tokens or usage.cache_write_tokens or completion.cache_plan.breakpoints:
@@ -46,7 +46,7 @@ def usage_line(completion: pb.Completion) -> str:
 
 
 def model_usage_line(used: common.ModelUsage) -> str:
-    """What several calls used, with the share of their input that came from the prompt cache."""
+    """Format the usage of several calls, with the share of cached input."""
     tokens = used.tokens
     share = tokens.cache_read_tokens / max(tokens.input_tokens, 1)
     words = [
@@ -60,7 +60,7 @@ def model_usage_line(used: common.ModelUsage) -> str:
 
 
 def dollars(pico_units: int) -> str:
-    """An amount of 10^-12 dollars, with as many places as small amounts need."""
+    """Format an amount in pico-dollars (10^-12), with more decimal places for small amounts."""
     amount = abs(pico_units)
     places = 2 if amount >= _PICO or not amount else 6
     return f"{'-' if pico_units < 0 else ''}${amount / _PICO:,.{places}f}"

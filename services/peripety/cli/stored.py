@@ -1,4 +1,4 @@
-"""`peripety scenarios`: what is stored, read, listed and deleted."""
+"""`peripety scenarios`: list, show and delete stored scenarios."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN_HASH = 12
 
 
 def list_scenarios(count: int, server: str | None, *, as_json: bool) -> None:
-    """Print stored scenarios in their latest versions, newest first."""
+    """Print the latest versions of stored scenarios, newest first."""
     found = asyncio.run(_listed(count, server))
     if as_json:
         for one in found.scenarios:
@@ -41,7 +41,7 @@ def list_scenarios(count: int, server: str | None, *, as_json: bool) -> None:
 
 
 def show(scenario_id: str, spec_hash: str | None, server: str | None, *, as_json: bool) -> None:
-    """Print a stored scenario, rule by rule; or its specification and nothing else, as JSON."""
+    """Print a stored scenario rule by rule; or only its specification, as JSON."""
     scenario, versions = asyncio.run(_read(scenario_id, spec_hash or "", server))
     if as_json:
         write_bytes(scenario.spec)
@@ -76,7 +76,7 @@ async def _listed(count: int, server: str | None) -> pb.ListScenariosResponse:
 async def _read(
     scenario_id: str, spec_hash: str, server: str | None
 ) -> tuple[pb.CompiledScenario, Iterable[pb.ScenarioSummary]]:
-    """A version of a scenario, and what other versions there are."""
+    """Return a version of a scenario, and summaries of all versions."""
     async with _scenarios(server) as stub:
         wanted = pb.GetScenarioRequest(scenario_id=scenario_id, spec_hash=spec_hash)
         scenario = (await stub.GetScenario(wanted)).scenario
@@ -90,7 +90,7 @@ async def _delete(scenario_id: str, server: str | None) -> None:
 
 
 def _table(what: str, summaries: Iterable[pb.ScenarioSummary]) -> Table:
-    """A row for each scenario, or for each version of one."""
+    """Return a table with a row per scenario, or per version of one."""
     table = Table(box=None, pad_edge=False)
     for column in (what, "stored", "lost", "certificate", "name"):
         table.add_column(column, justify="right" if column == "lost" else "left", no_wrap=True)

@@ -1,4 +1,4 @@
-"""`peripety scenarios`: its commands and their options."""
+"""Commands and options of `peripety scenarios`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from peripety.cli.options import Server  # noqa: TC001 - typer reads the annotat
 
 __all__ = ["stored"]
 
-stored = typer.Typer(
-    name="scenarios", help="Look at the scenarios that are stored, or delete them.", no_args_is_help=True
-)
+stored = typer.Typer(name="scenarios", help="List, show and delete stored scenarios.", no_args_is_help=True)
 
-ScenarioId = Annotated[str, typer.Argument(metavar="ID", help="The scenario; see `peripety scenarios list`.")]
+ScenarioId = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the scenario; see `peripety scenarios list`.")
+]
 
 
 @stored.command("list")
 def list_(
-    count: Annotated[int, typer.Option(min=1, max=1000, help="The most to print.")] = 20,
+    count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
     server: Server = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each as a line of JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")] = False,
 ) -> None:
-    """List scenarios in their latest versions, newest first."""
+    """List the latest versions of scenarios, newest first."""
     from peripety.cli.stored import list_scenarios  # noqa: PLC0415 - loads the services
 
     list_scenarios(count, server, as_json=as_json)
@@ -33,14 +33,12 @@ def list_(
 def show(
     scenario_id: ScenarioId,
     version: Annotated[
-        str | None, typer.Option(metavar="HASH", help="This version of it. [default: the latest]")
+        str | None, typer.Option(metavar="HASH", help="Version to show. [default: the latest]")
     ] = None,
     server: Server = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the specification and nothing else.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the specification.")] = False,
 ) -> None:
-    """Show a scenario rule by rule, its dry-run, and what versions there are."""
+    """Show a scenario: its rules, its dry-run, its versions."""
     from peripety.cli import stored as command  # noqa: PLC0415 - loads the services
 
     command.show(scenario_id, version, server, as_json=as_json)
@@ -48,7 +46,7 @@ def show(
 
 @stored.command()
 def delete(scenario_id: ScenarioId, server: Server = None) -> None:
-    """Delete a scenario with all its versions; sessions that were started from it go on."""
+    """Delete a scenario with all versions. Its sessions continue."""
     from peripety.cli import stored as command  # noqa: PLC0415 - loads the services
 
     command.delete(scenario_id, server)

@@ -1,4 +1,4 @@
-"""A game told to a person, on a terminal or in a file: mechanics first, then prose as it arrives."""
+"""Console view of a game, for a terminal or a file: mechanics first, then prose as it arrives."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _SHOWN_VALUE = 60
 _SHOWN_HASH = 12
 _HOW = {
     session_pb2.RESOLUTION_REPAIRED: ", narration repaired once",
-    session_pb2.RESOLUTION_SERVER_RESOLVED: ", told by the server",
+    session_pb2.RESOLUTION_SERVER_RESOLVED: ", fallback narration",
 }
 _NARRATED, _ABANDONED = "narrated", "abandoned"
 _WAYS = {
     session_pb2.RESOLUTION_REPAIRED: "repaired",
-    session_pb2.RESOLUTION_SERVER_RESOLVED: "told by the server",
+    session_pb2.RESOLUTION_SERVER_RESOLVED: "fallback",
 }
 
 
 class Story:
-    """Prints what happens to a console. One story is one game: it knows whether a line of prose is open.
+    """Printer of the events of one game. It tracks whether a line of prose is open.
 
     Args:
         out: the console.
-        follow: is told how far work has come, each time; the story itself tells only what it is busy with.
+        follow: called with the progress of the work; the view itself prints only the current step.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Story:
         self._ways: Counter[str | None] = Counter()
 
     def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
-        """Tell an event of writing the specification."""
+        """Print an event of the generation."""
         match event.WhichOneof("event"):
             case "progress":
                 self._progress(event.progress)
@@ -81,7 +81,7 @@ class Story:
                 self._line(f"  given up after {_answers(event.rejected)}{_used(event.rejected.usage)}", "red")
 
     def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
-        """Tell an event of compiling it."""
+        """Print an event of the compilation."""
         match event.WhichOneof("event"):
             case "progress":
                 self._progress(event.progress)
@@ -94,7 +94,7 @@ class Story:
                 self._report(event.rejected.dry_run)
 
     def amendment(self, event: scenario_pb2.AmendScenarioResponse) -> None:
-        """Tell an event of changing a stored one."""
+        """Print an event of a change of a stored scenario."""
         match event.WhichOneof("event"):
             case "progress":
                 self._progress(event.progress)
@@ -114,14 +114,14 @@ class Story:
                 self._line(f"  given up{_used(event.rejected.usage)}", "red")
 
     def session(self, session: session_pb2.Session, viewpoint: Viewpoint) -> None:
-        """Tell how a session begins: through whose eyes, and what is at stake for them."""
+        """Print the start of a session: the point of view and its stakes."""
         self._line(f"\nSession {session.session_id}, seed {session.seed}, turn {session.turn}")
         entity = f" ({viewpoint.entity_id})" if viewpoint.entity_id else ""
-        self._line(f"  seen by {printable(viewpoint.name)}{entity}")
+        self._line(f"  point of view: {printable(viewpoint.name)}{entity}")
         self._lines((f"    {line}" for line in printable(viewpoint.description).splitlines()), "bold")
 
     def turn(self, event: session_pb2.TurnEvent) -> None:
-        """Tell an event of a turn."""
+        """Print an event of a turn."""
         kind = event.WhichOneof("event")
         if kind == "narrative_chunk":
             self._prose(event.narrative_chunk.text)
@@ -133,7 +133,7 @@ class Story:
         self._ways[_way_of(event)] += 1
 
     def end(self, session: session_pb2.Session) -> None:
-        """Tell how the turns came about, and what they used of models."""
+        """Print how the turns were resolved and the model usage."""
         self._line(f"\n{_ways_line(self._ways)}{_used(session.usage)}")
 
     def _progress(self, progress: scenario_pb2.Progress) -> None:
@@ -180,14 +180,14 @@ _STYLES = {"committed": "green", "rule_failed": "red", "degraded": "yellow", "na
 
 
 def _way_of(event: session_pb2.TurnEvent) -> str | None:
-    """How a turn came to its end by this event; None when it goes on."""
+    """Return how this event resolved its turn; None if the turn continues."""
     if event.HasField("committed"):
         return _WAYS.get(event.committed.resolution, _NARRATED)
     return _ABANDONED if event.rule_failed.turn_abandoned else None
 
 
 def _ways_line(ways: Counter[str | None]) -> str:
-    """How many turns came to their end in which way. What went wrong is said also when nothing did."""
+    """Format the number of turns by resolution. Failures are always listed."""
     counts = {way: ways[way] for way in (_NARRATED, *_WAYS.values(), _ABANDONED)}
     turns = sum(counts.values())
     said = ", ".join(f"{count} {way}" for way, count in counts.items())
@@ -195,7 +195,7 @@ def _ways_line(ways: Counter[str | None]) -> str:
 
 
 def _told(event: session_pb2.TurnEvent) -> list[str]:
-    """Tell an event in lines of text; nothing for events that a person need not see."""
+    """Format an event as lines; empty for events that are of no interest to a person."""
     kind = event.WhichOneof("event") or ""
     return _TELLERS[kind](getattr(event, kind)) if kind in _TELLERS else []
 
@@ -236,7 +236,7 @@ _TELLERS: dict[str, Callable[[Any], list[str]]] = {
     "rolled": _rolled,
     "dialogue": lambda event: [f"  {printable(event.entity_id)}: {printable(event.utterance)}"],
     "narrative_retracted": lambda event: [f"  (this narration is void: {printable(event.reason)})"],
-    "degraded": lambda event: [f"  (told by the server, {event.reason}: {printable(event.message)})"],
+    "degraded": lambda event: [f"  (fallback narration, {event.reason}: {printable(event.message)})"],
     "committed": _committed,
     "rule_failed": _rule_failed,
 }
@@ -259,7 +259,7 @@ def _after(change: engine_pb2.Change) -> str:
 
 
 def shown(value: bytes) -> str:
-    """A value as a person reads it: no longer than a line has room for."""
+    """Format a value for a person, truncated to one line."""
     text = printable(value.decode(errors="replace"))
     return text if len(text) <= _SHOWN_VALUE else f"{text[:_SHOWN_VALUE]}…"
 
@@ -280,7 +280,7 @@ def _param(value: engine_pb2.ParamValue) -> str:
 
 
 def status_line(status: engine_pb2.RunStatus) -> str:
-    """Whether a run goes on, or how it ended."""
+    """Format the status of a run: in progress, or how it ended."""
     word = enum_word(engine_pb2.RunStatus.DESCRIPTOR.fields_by_name["kind"], status.kind)
     return " - ".join(
         part for part in (f"{word} {status.condition}".strip(), printable(status.message)) if part
@@ -288,7 +288,7 @@ def status_line(status: engine_pb2.RunStatus) -> str:
 
 
 def dry_run_line(report: scenario_pb2.DryRunReport) -> str:
-    """What came of a dry-run, in a line."""
+    """Format the result of a dry-run on one line."""
     persona = enum_word(scenario_pb2.DryRunReport.DESCRIPTOR.fields_by_name["persona"], report.persona)
     interval = f"95 % interval {report.wilson_low:.1%} to {report.wilson_high:.1%}"
     return f"{report.lost} of {report.runs} runs lost ({report.fail_rate:.1%}; {interval}), persona {persona}"
@@ -308,7 +308,7 @@ def _answers(result: scenario_pb2.GenerateScenarioResponse.Rejected) -> str:
 
 
 def _summary(completed: scenario_pb2.GenerateScenarioResponse.Completed) -> list[str]:
-    """Tell what a specification holds, who wrote it, and how fair it is, in a line each."""
+    """Format a specification: its parts, its author and its fairness, one line each."""
     spec = json.loads(completed.spec)
     counts = ", ".join(
         f"{len(spec.get(key, []))} {name}"
@@ -319,7 +319,7 @@ def _summary(completed: scenario_pb2.GenerateScenarioResponse.Completed) -> list
         ]
     )
     by = "rules, without a language model" if completed.authored_without_model else completed.model
-    when = " before, for the same description" if completed.from_cache else _used(completed.usage)
+    when = ", cached for the same description" if completed.from_cache else _used(completed.usage)
     lines = [f"{printable(spec['name'])}: {counts}", f"  written by {printable(by)}{when}"]
     return [*lines, _fairness(completed.certificate)] if completed.HasField("certificate") else lines
 

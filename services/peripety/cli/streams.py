@@ -1,4 +1,4 @@
-"""The standard streams when they are not what a program may expect: closed, or without room."""
+"""Robust standard streams: streams that are closed at start, or that cannot be written."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["discard_output", "open_closed_streams"]
 
 
 def open_closed_streams() -> None:
-    """Give each standard stream that was closed at the start (`>&-`) the null device.
+    """Connect each standard stream that was closed at the start (`>&-`) to the null device.
 
-    Its number is free otherwise: the next file that is opened, a database perhaps, would take it.
+    Otherwise the next opened file, perhaps a database, would get its file descriptor.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -20,7 +20,7 @@ def open_closed_streams() -> None:
 
 
 def discard_output() -> None:
-    """Let what standard output still holds go nowhere; the interpreter would fail on it again at its end."""
+    """Discard buffered standard output, because the interpreter would fail on it again at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -1,4 +1,4 @@
-"""How a batch goes on, and what it came to."""
+"""Batch progress and summary of a validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CODES_TOLD = 20
 
 
 class Tally:
-    """Counts verdicts."""
+    """Counter of verdicts."""
 
     def __init__(self) -> None:
         self.valid = self.invalid = self.unreadable = self.undecided = 0
@@ -48,32 +48,32 @@ class Tally:
 
     @property
     def judged(self) -> int:
-        """How many specifications have a verdict."""
+        """Number of specifications with a verdict."""
         return self.valid + self.invalid
 
     @property
     def seconds(self) -> float:
-        """How long it took so far."""
+        """Elapsed time."""
         return time.perf_counter() - self._started
 
     @property
     def rate(self) -> float:
-        """Verdicts a second."""
+        """Verdicts per second."""
         return self.judged / max(self.seconds, 1e-9)
 
     @property
     def exit_code(self) -> int:
-        """What the command returns."""
+        """The exit code of the command."""
         if self.unreadable or self.undecided:
             return MISUSED
         return FOUND_WRONG if self.invalid else 0
 
     def lines(self) -> Iterator[str]:
-        """The summary."""
+        """Yield the lines of the summary."""
         undecided = f", {self.undecided} undecided" if self.undecided else ""
         yield (
             f"{self.valid} valid, {self.invalid} invalid, {self.unreadable} unreadable{undecided}"
-            f" in {self.seconds:.1f} s, {self.rate:,.0f} a second"
+            f" in {self.seconds:.1f} s, {self.rate:,.0f} per second"
         )
         by_count = sorted(self._codes.items(), key=lambda item: (-item[1], item[0]))
         for code, count in by_count[:_CODES_TOLD]:
@@ -84,14 +84,16 @@ class Tally:
 
 @contextmanager
 def watched(tally: Tally, total: Callable[[], int | None]) -> Iterator[Callable[[float], None]]:
-    """Tell how far a batch is: a bar on a terminal, else a line every few seconds; nothing when it is short.
+    """Show the progress of a batch.
+
+    A terminal gets a bar, a file a line every few seconds, a short batch nothing.
 
     Args:
-        tally: what was counted.
-        total: how many bytes there are; asked once it matters.
+        tally: the counts.
+        total: returns the number of bytes of the batch; called only if needed.
 
     Yields:
-        What is told how many more bytes were done.
+        A function that adds processed bytes.
     """
     if sys.stderr.isatty():
         with _bar(tally, total()) as advance:
@@ -102,7 +104,7 @@ def watched(tally: Tally, total: Callable[[], int | None]) -> Iterator[Callable[
 
 @contextmanager
 def _bar(tally: Tally, total: int | None) -> Iterator[Callable[[float], None]]:
-    # Verdicts on the same terminal have to go through the console of the bar, which they move down.
+    # Verdicts on the same terminal must go through the console of the bar, so that it moves down.
     console = results() if sys.stdout.isatty() else errors()
     columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
@@ -110,7 +112,7 @@ def _bar(tally: Tally, total: int | None) -> Iterator[Callable[[float], None]]:
 
         def advance(size: float) -> None:
             bar.update(
-                task, advance=size, description=f"{tally.judged:,} checked, {tally.rate:,.0f} a second"
+                task, advance=size, description=f"{tally.judged:,} checked, {tally.rate:,.0f} per second"
             )
 
         yield advance
@@ -125,7 +127,7 @@ class _Lines:
         self._told = 0.0
 
     def advance(self, size: float) -> None:
-        """Count bytes, and tell how far it is when that was not told for a while."""
+        """Count bytes, and print the progress if the last line is some seconds old."""
         self._done += size
         if self._tally.seconds - self._told < _SECONDS_BETWEEN_LINES:
             return
@@ -136,4 +138,4 @@ class _Lines:
         if self._total and self._done:
             seconds = self._told * max(0.0, self._total / self._done - 1)
             left = f", about {seconds:,.0f} s left"
-        errors().print(f"{self._tally.judged:,} checked, {self._tally.rate:,.0f} a second{left}")
+        errors().print(f"{self._tally.judged:,} checked, {self._tally.rate:,.0f} per second{left}")

@@ -1,4 +1,4 @@
-"""`peripety testgen`: its commands and their options."""
+"""Commands and options of `peripety testgen`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ testgen = typer.Typer(
 
 
 class Context(Enum):
-    """What kind of task tests are for."""
+    """Kinds of tasks that tests are generated for."""
 
     BENCHMARK = "benchmark"
     PROMPT = "prompt"
@@ -31,46 +31,49 @@ class Context(Enum):
 
 
 class Format(Enum):
-    """What a file of tests looks like."""
+    """Formats of a test file."""
 
     PYTEST = "pytest"
     JSON = "json"
     JUNIT = "junit"
 
 
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run; see `peripety testgen list`.")]
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run; see `peripety testgen list`.")]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", metavar="FILE", help="Write the tests there: .py, .json or .xml."),
+    typer.Option("--out", "-o", metavar="FILE", help="Write the tests to this file: .py, .json or .xml."),
 ]
 As = Annotated[
-    Format | None, typer.Option("--format", help="What the file looks like. [default: by its name]")
+    Format | None, typer.Option("--format", help="Format of the file. [default: derived from its name]")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
 Events = Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")]
 Scenario = Annotated[
     str | None,
-    typer.Option(metavar="FILE|ID", help="Run the tests on this scenario: a specification, or a stored one."),
+    typer.Option(
+        metavar="FILE|ID",
+        help="Run the tests on this scenario: a specification, or the id of a stored scenario.",
+    ),
 ]
 Policy = Annotated[
     str | None,
     typer.Option(
         metavar="POLICY",
-        help="Run the tests on this policy: a folder that compile wrote, a document, or a stored one.",
+        help="Run the tests on this policy: a compiled folder, a document, or the id of a stored policy.",
     ),
 ]
 Command = Annotated[
     bool,
     typer.Option(
         "--command",
-        help="Run the tests on the command after --, without network; see docs/testgen.md.",
+        help="Run the tests on the command after --, without network access; see docs/testgen.md.",
     ),
 ]
 Environment = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Describe this directory, which is read, to the model; the command works in copies of it.",
+        help="Directory to describe to the model; the command runs in copies of it.",
     ),
 ]
 
@@ -81,20 +84,20 @@ def generate(
         list[str] | None,
         typer.Argument(
             metavar="[DESCRIPTION] [-- ARGV...]",
-            help="What is to be tested (- reads it), and with --command the command.",
+            help="Description of what to test (use - for standard input); with --command, also the command.",
         ),
     ] = None,
     file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The description; - reads standard input.")
+        str | None, typer.Option(metavar="FILE", help="File with the description; use - for standard input.")
     ] = None,
     context: Annotated[
-        Context | None, typer.Option(help="What kind of task it is. [default: what fits the subject]")
+        Context | None, typer.Option(help="Kind of the task. [default: derived from the subject]")
     ] = None,
     category: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME[=TEXT]",
-            help="A category of your own, and what belongs to it; may be repeated. They replace the others.",
+            help="Custom category and its description; may be repeated. Replaces the default categories.",
         ),
     ] = None,
     scenario: Scenario = None,
@@ -102,34 +105,37 @@ def generate(
     command: Command = False,
     environment: Environment = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, max=MAX_TOKENS, help="Most tokens, in and out. [default: 50000]")
+        int | None,
+        typer.Option(min=1, max=MAX_TOKENS, help="Maximum tokens, input and output. [default: 50000]"),
     ] = None,
     max_time: Annotated[
         float | None,
-        typer.Option(min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Most time. [default: 180]"),
+        typer.Option(min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Maximum time. [default: 180]"),
     ] = None,
     max_rounds: Annotated[
-        int | None, typer.Option(min=1, max=MAX_COUNT, help="Most rounds. [default: 17]")
+        int | None, typer.Option(min=1, max=MAX_COUNT, help="Maximum number of rounds. [default: 17]")
     ] = None,
     target: Annotated[
-        int | None, typer.Option(min=1, max=MAX_COUNT, help="Tests that are enough. [default: 30]")
+        int | None,
+        typer.Option(min=1, max=MAX_COUNT, help="Number of tests at which the run stops. [default: 30]"),
     ] = None,
-    no_floor: Annotated[
-        bool, typer.Option("--no-floor", help="Leave out tests that follow from the subject without a model.")
+    no_baseline: Annotated[
+        bool, typer.Option("--no-baseline", help="Leave out the tests that are derived without a model.")
     ] = False,
     parallel: Annotated[
-        bool, typer.Option("--parallel", help="Work on all categories at the same time.")
+        bool, typer.Option("--parallel", help="Process all categories at the same time.")
     ] = False,
     model: Model = "",
-    task_id: Annotated[str, typer.Option(metavar="NAME", help="Your name of the task.")] = "",
+    task_id: Annotated[str, typer.Option(metavar="NAME", help="Name of the task.")] = "",
     out: Out = None,
     format_: As = None,
     server: Server = None,
     as_json: Events = False,
 ) -> None:
-    """Write tests for what a description asks for, and show each as soon as it is there.
+    """Generate tests from a description.
 
-    Ctrl-C leaves the run: what was made is kept, and `peripety testgen resume` goes on with it.
+    Shows each test as soon as it exists. Ctrl-C stops the run without losing tests; `peripety testgen
+    resume` continues it.
 
     \b
     Examples:
@@ -137,7 +143,7 @@ def generate(
       peripety testgen generate "It stays winnable" --scenario examples/scenario.json -o test_it.py
       peripety testgen generate "Only the folder" --policy build/office --target 20
       peripety testgen generate --file task.md --environment . --command -- python3 tool.py
-    """  # noqa: D301 - it keeps the lines of the examples apart
+    """  # noqa: D301 - keeps the lines of the examples apart
     from peripety.api.testgen.v1 import testgen_pb2 as pb  # noqa: PLC0415 - loads protobuf
     from peripety.cli import testgen_input as given  # noqa: PLC0415
     from peripety.cli import testgen_run as running  # noqa: PLC0415 - loads the services
@@ -145,11 +151,11 @@ def generate(
     named = [*(words or ())]
     about = named.pop(0) if named and file is None else None
     if named and not command:
-        raise typer.BadParameter(f"{named[0]} is one word too many: quote the description, or add --command")
+        raise typer.BadParameter(f"unexpected argument {named[0]}: quote the description, or add --command")
     wanted = running.wanted(server, out, format_.value if format_ else None, as_json=as_json)
     task = given.description(about, file)
     subject = given.subject(scenario, policy, named if command else None, environment)
-    limits = given.Limits(max_tokens, max_time, max_rounds, target, not no_floor, parallel)
+    limits = given.Limits(max_tokens, max_time, max_rounds, target, not no_baseline, parallel)
     request = pb.GenerateTestsRequest(
         task_id=task_id,
         task_description=task,
@@ -167,7 +173,7 @@ def generate(
 def resume(
     run_id: RunId, out: Out = None, format_: As = None, server: Server = None, as_json: Events = False
 ) -> None:
-    """Show a run from its beginning, and go on with it where it stopped."""
+    """Show a run from its beginning and continue it."""
     from peripety.cli import testgen_run as running  # noqa: PLC0415 - loads the services
 
     wanted = running.wanted(server, out, format_.value if format_ else None, as_json=as_json)
@@ -178,42 +184,43 @@ def resume(
 def run(
     run_id: RunId,
     argv: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGV...]", help="With --command, the command.")
+        list[str] | None, typer.Argument(metavar="[-- ARGV...]", help="With --command: the command.")
     ] = None,
     scenario: Scenario = None,
     policy: Policy = None,
     command: Command = False,
     environment: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The directory of the command.")
+        Path | None, typer.Option(metavar="DIR", help="Working directory of the command.")
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, max=100, help="How often to run each test.")] = 5,
-    mutation: Annotated[bool, typer.Option("--mutation", help="Measure the mutation score as well.")] = False,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of times to run each test.")] = 5,
+    mutation: Annotated[bool, typer.Option("--mutation", help="Also measure the mutation score.")] = False,
     server: Server = None,
     as_json: Events = False,
 ) -> None:
-    """Run the tests of a run once more: exit code 0 when all pass, 1 when one does not. No model is asked.
+    """Run the tests of a run again. No model is called.
 
-    They run on what they were made for, and the run keeps what they showed; or on another subject.
+    Exit code 0 if all tests pass, 1 if one fails. Without options the tests run on their original subject
+    and the run stores the results; the options select another subject.
 
     \b
     Examples:
       peripety testgen run RUN
       peripety testgen run RUN --policy build/changed --mutation
       peripety testgen run RUN --environment . --command -- python3 tool.py
-    """  # noqa: D301 - it keeps the lines of the examples apart
+    """  # noqa: D301 - keeps the lines of the examples apart
     from peripety.cli import testgen_input as given  # noqa: PLC0415 - loads protobuf
     from peripety.cli import testgen_stored as stored  # noqa: PLC0415 - loads the services
 
     if argv and not command:
-        raise typer.BadParameter("a command goes with --command")
+        raise typer.BadParameter("a command needs --command")
     subject = given.subject(scenario, policy, argv or [] if command else None, environment)
     raise typer.Exit(stored.run_tests(run_id, subject, repeat, server, mutation=mutation, as_json=as_json))
 
 
 @testgen.command("list")
 def list_(
-    task_id: Annotated[str, typer.Option(metavar="NAME", help="Only runs of this task.")] = "",
-    count: Annotated[int, typer.Option(min=1, max=1000, help="The most to print.")] = 20,
+    task_id: Annotated[str, typer.Option(metavar="NAME", help="Show only runs of this task.")] = "",
+    count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
@@ -225,7 +232,7 @@ def list_(
 
 @testgen.command()
 def show(run_id: RunId, server: Server = None, as_json: AsJson = False) -> None:
-    """Show the tests of a run, what became of them, and how good they are."""
+    """Show the tests of a run, their results and quality."""
     from peripety.cli import testgen_stored as stored  # noqa: PLC0415 - loads the services
 
     stored.show(run_id, server, as_json=as_json)
@@ -237,11 +244,11 @@ def export(
     out: Out = None,
     format_: As = None,
     counting_only: Annotated[
-        bool, typer.Option("--counting-only", help="Leave out tests that do not count.")
+        bool, typer.Option("--counting-only", help="Leave out tests that are unstable, unsound or redundant.")
     ] = False,
     server: Server = None,
 ) -> None:
-    """Write the tests of a run as a pytest module, as JSON, or as a JUnit report."""
+    """Export the tests of a run: pytest, JSON or JUnit."""
     from peripety.cli import testgen_run as running  # noqa: PLC0415 - loads the services
 
     running.export(run_id, server, out, format_.value if format_ else None, counting_only=counting_only)
@@ -249,7 +256,7 @@ def export(
 
 @testgen.command()
 def cancel(run_id: RunId, server: Server = None) -> None:
-    """Stop a run; its tests are kept."""
+    """Stop a run. Its tests remain stored."""
     from peripety.cli import testgen_stored as stored  # noqa: PLC0415 - loads the services
 
     stored.cancel(run_id, server)

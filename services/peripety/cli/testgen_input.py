@@ -1,4 +1,4 @@
-"""What the commands about generated tests are given, as messages."""
+"""Inputs of the test generation commands, as messages."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _STORED = re.compile(r"scn_[0-9a-f]{24}")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What options say of how far a run may go; None where they say nothing.
+    """Limits of a run; None for the default of the server.
 
     Attributes:
-        tokens: most tokens.
-        seconds: most time.
-        rounds: most rounds.
-        target: tests that are enough.
-        floor: whether to begin with tests that need no model.
-        parallel: whether to work on the categories at the same time.
+        tokens: maximum tokens.
+        seconds: maximum time.
+        rounds: maximum number of rounds.
+        target: number of tests at which the run stops.
+        floor: True to start with baseline tests, which need no model.
+        parallel: True to process categories at the same time.
     """
 
     tokens: int | None
@@ -46,7 +46,7 @@ class Limits:
     parallel: bool
 
     def config(self) -> pb.TestGenConfig:
-        """The same as a message; the server knows the defaults."""
+        """Return the limits as a message. The server applies the defaults."""
         config = pb.TestGenConfig(
             max_total_tokens=self.tokens,
             max_total_rounds=self.rounds,
@@ -60,19 +60,19 @@ class Limits:
 
 
 def description(given: str | None, file: str | None) -> str:
-    """What is to be tested.
+    """Return the description of what to test.
 
     Raises:
-        BadParameter: it is not named, or twice.
-        InvalidArgumentError: it cannot be read.
+        BadParameter: no description is given, or two.
+        InvalidArgumentError: the file cannot be read.
     """
     if (given is None) == (file is None):
-        raise typer.BadParameter("say what is to be tested: DESCRIPTION, or --file FILE")
+        raise typer.BadParameter("the description is missing: add DESCRIPTION or --file FILE")
     if file is None:
         return read_text(given or "", "DESCRIPTION")
     document = read_document(file)
     if document.too_large:
-        reason = "is longer than 1 MiB; at most 100 KiB are accepted"
+        reason = "is longer than 1 MiB; the limit is 100 KiB"
         raise InvalidArgumentError(f"{printable(file)} {reason}", code="BAD_TEXT")
     try:
         return document.content.decode()
@@ -84,13 +84,13 @@ def description(given: str | None, file: str | None) -> str:
 
 
 def categories(given: Sequence[str]) -> list[pb.Category]:
-    """Categories of the caller's own: each a name, and after = what belongs to it."""
+    """Return custom categories: each a name, with its description after =."""
     parts = (one.partition("=") for one in given)
     return [pb.Category(name=name.strip(), description=about.strip()) for name, _, about in parts]
 
 
 def context(named: str | None, subject: pb.Subject | None, *, own: bool) -> pb.TaskContext.ValueType:
-    """What kind of task it is: what was said, else what fits the categories and the subject."""
+    """Return the kind of the task: the given one, else derived from the categories and the subject."""
     if named is not None:
         return pb.TaskContext.Value(f"TASK_CONTEXT_{named.upper()}")
     if own:
@@ -108,19 +108,19 @@ def context(named: str | None, subject: pb.Subject | None, *, own: bool) -> pb.T
 def subject(
     scenario: str | None, policy: str | None, argv: Sequence[str] | None, directory: Path | None
 ) -> pb.Subject | None:
-    """What tests are run on; None for nothing.
+    """Return the subject that tests run on; None if no option names one.
 
     Args:
         scenario: a specification, or the id of a stored scenario.
         policy: a folder, a document, or the id of a stored policy.
-        argv: a command; None for none.
+        argv: a command; None for no command.
         directory: the working directory of the command.
 
     Raises:
-        BadParameter: several are named, or a command that is empty.
+        BadParameter: several subjects are given, or the command is empty.
     """
     if sum(one is not None for one in (scenario, policy, argv)) > 1:
-        raise typer.BadParameter("name one of --scenario, --policy and --command")
+        raise typer.BadParameter("--scenario, --policy and --command exclude each other; use one")
     if scenario is not None:
         if _STORED.fullmatch(scenario) and not Path(scenario).exists():
             return pb.Subject(scenario_id=scenario)
@@ -130,16 +130,16 @@ def subject(
     if argv is None:
         return None
     if not argv:
-        raise typer.BadParameter("name the command after --: --command -- PROGRAM ARGUMENT...")
+        raise typer.BadParameter("the command is missing after --: --command -- PROGRAM ARGUMENT...")
     where = "" if directory is None else str(directory.resolve())
     return pb.Subject(command=pb.CommandSubject(argv=argv, working_directory=where))
 
 
 def environment(directory: Path, task: str) -> pb.EnvironmentInfo:
-    """What is in a directory of this machine; it is read, and nothing in it is run.
+    """Describe the content of a directory of this machine. Nothing in it is executed.
 
     Raises:
-        InvalidArgumentError: it is no directory.
+        InvalidArgumentError: the path is not a directory.
     """
     found = introspect(directory, task)
     return pb.EnvironmentInfo(

@@ -1,4 +1,4 @@
-"""`peripety testgen generate`, `resume` and `export`: tests as they are made, and as a file."""
+"""`peripety testgen generate`, `resume` and `export`: tests as they are generated, and as a file."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _TARGET = 30
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be shown and kept of a run.
+    """Output options of a run.
 
     Attributes:
-        server: `host:port` of a server; None runs everything in this process, with the configured database.
-        out: a file for the tests; None for none.
-        form: what it looks like; not set where there is none.
-        as_json: whether to print events as lines of JSON.
+        server: `host:port` of a server; None runs everything in this process, on the configured database.
+        out: a file for the tests; None for no file.
+        form: the format of the file; unset without a file.
+        as_json: True to print events as lines of JSON.
     """
 
     server: str | None
@@ -54,48 +54,48 @@ class Wanted:
 
 @asynccontextmanager
 async def testgen_at(server: str | None) -> AsyncIterator[TestGenServiceAsyncStub]:
-    """The service of a server, or one in this process, where the user's own commands may be run."""
+    """Yield a stub of a server, or of an embedded service that may run the user's own commands."""
     names = ("gateway", "scenarios", "policies", "testgen")
     async with services_at(server, *names, testgen_commands=True) as channel:
         yield TestGenServiceStub(channel)
 
 
 def wanted(server: str | None, out: Path | None, form: str | None, *, as_json: bool) -> Wanted:
-    """What options ask to be shown and kept.
+    """Return the output options.
 
     Raises:
-        BadParameter: it cannot be told what the file is to look like, or there is no place for it.
+        BadParameter: the format cannot be derived from the file name, or the file cannot be created.
     """
     if out is not None:
         return Wanted(server, out, _form(out, form), as_json)
     if form is not None:
-        raise typer.BadParameter("--format goes with -o FILE")
+        raise typer.BadParameter("--format needs -o FILE")
     return Wanted(server, None, pb.TEST_FORMAT_UNSPECIFIED, as_json)
 
 
 def generate(request: pb.GenerateTestsRequest, wanted: Wanted) -> int:
-    """Start a run and show it to its end; return the exit code.
+    """Start a run and show it until it ends; return the exit code.
 
     Args:
-        request: what to do; it gets an id here.
-        wanted: what is to be shown and kept.
+        request: the task; its id is set here.
+        wanted: the output options.
     """
     request.request_id = str(uuid4())
     return _shown(request, wanted, request.config.target_total_tests or _TARGET)
 
 
 def resume(run_id: str, wanted: Wanted) -> int:
-    """Show a run from its beginning to its end, and go on with it where it stopped; return the exit code."""
+    """Show a run from its beginning, resume it, and return the exit code."""
     return _shown(pb.ResumeTestsRequest(run_id=run_id), wanted, _TARGET)
 
 
 def export(
     run_id: str, server: str | None, out: Path | None, form: str | None, *, counting_only: bool
 ) -> None:
-    """Write the tests of a run to a file, or to standard output.
+    """Write the tests of a run to a file or to standard output.
 
     Raises:
-        BadParameter: it cannot be told what the file is to look like, or there is no place for it.
+        BadParameter: the format cannot be derived from the file name, or the file cannot be created.
     """
     request = pb.ExportTestsRequest(run_id=run_id, format=_form(out, form), counting_only=counting_only)
     asyncio.run(_exported(request, server, out))
@@ -109,23 +109,23 @@ def _shown(first: pb.GenerateTestsRequest | pb.ResumeTestsRequest, wanted: Wante
         errors().print("interrupted")
         run.tell_how_to_go_on()
         raise typer.Exit(INTERRUPTED) from None
-    except (PeripetyError, typer.BadParameter):  # whoever cannot write its tests can name another file
+    except (PeripetyError, typer.BadParameter):  # an output error leaves the run usable
         run.tell_how_to_go_on()
         raise
 
 
 class _Response(Protocol):
-    """A response of any call that streams a run."""
+    """A response of a call that streams a run."""
 
     @property
     def event(self) -> pb.TestGenEvent: ...
 
 
 class _Shown:
-    """A run that is shown, and can be gone on with.
+    """A run on display that can be resumed.
 
     Args:
-        wanted: what is to be shown and kept of it.
+        wanted: the output options.
     """
 
     def __init__(self, wanted: Wanted) -> None:
@@ -133,9 +133,9 @@ class _Shown:
         self._last = pb.TestGenEvent()
 
     async def to_its_end(self, first: pb.GenerateTestsRequest | pb.ResumeTestsRequest, target: int) -> int:
-        """Show it, and write its tests down; return the exit code."""
+        """Show the run until it ends, and save its tests; return the exit code."""
         task = cast("asyncio.Task[int]", asyncio.current_task())
-        # A signal that another thread gets wakes an event loop only if the loop itself waits for it.
+        # A signal delivered to another thread wakes the event loop only if the loop itself handles it.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
         out = self._wanted.out
         async with testgen_at(self._wanted.server) as stub:
@@ -144,16 +144,16 @@ class _Shown:
             last = self._last
             if last.HasField("error"):
                 errors().print(error_line(last.error), style="red")
-                errors().print(f"what was made is kept; see: {self._command('show')}")
+                errors().print(f"the tests made so far are stored; see: {self._command('show')}")
             if out is not None and last.run_id:
                 await _export(stub, pb.ExportTestsRequest(run_id=last.run_id, format=self._wanted.form), out)
                 asides().print(f"the tests are in {printable(str(out))}", style="dim")
         return FOUND_WRONG if last.HasField("error") else 0
 
     def tell_how_to_go_on(self) -> None:
-        """Say how to go on with it, where it has begun."""
+        """Print the command that resumes the run, if the run has started."""
         if self._last.run_id:
-            errors().print(f"what was made is kept; go on with: {self._command('resume')}")
+            errors().print(f"the tests made so far are stored; continue with: {self._command('resume')}")
 
     def _command(self, name: str) -> str:
         server = f" --server {shlex.quote(self._wanted.server)}" if self._wanted.server else ""
@@ -165,7 +165,10 @@ class _Shown:
         first: pb.GenerateTestsRequest | pb.ResumeTestsRequest,
         tell: Callable[[pb.TestGenEvent], None],
     ) -> None:
-        """Tell its events until it ends. A call has a deadline, and a run has none."""
+        """Process the events of a run until it ends.
+
+        A call has a deadline and a run does not, so calls are repeated.
+        """
         responses: AsyncIterable[_Response]
         if isinstance(first, pb.GenerateTestsRequest):
             responses = stub.GenerateTests(first)
@@ -200,19 +203,19 @@ async def _exported(request: pb.ExportTestsRequest, server: str | None, out: Pat
 
 
 async def _export(stub: TestGenServiceAsyncStub, request: pb.ExportTestsRequest, out: Path | None) -> None:
-    # The file is opened when all is there: a request that fails leaves it as it is.
+    # Open the file last: a failed request must not truncate it.
     chunks = [response.chunk async for response in stub.ExportTests(request)]
     with sink(out) as file:
         file.writelines(chunks)
 
 
 def _form(out: Path | None, form: str | None) -> pb.TestFormat.ValueType:
-    """What a file looks like: as it was said, else by the end of its name."""
+    """Return the format of a file: the given one, else derived from its suffix."""
     require_place(out)
     if form is not None:
         return pb.TestFormat.Value(f"TEST_FORMAT_{form.upper()}")
     if out is None:
-        raise typer.BadParameter("name a file: -o FILE, or say what to print: --format pytest")
+        raise typer.BadParameter("the output is missing: add -o FILE, or --format pytest to print")
     if out.suffix not in _ENDINGS:
-        raise typer.BadParameter(f"{out} ends in none of {', '.join(_ENDINGS)}: add --format")
+        raise typer.BadParameter(f"{out} does not end in {', '.join(_ENDINGS)}: add --format")
     return _ENDINGS[out.suffix]

@@ -1,4 +1,4 @@
-"""`peripety testgen run`, `list`, `show`, `cancel` and `delete`: the runs that there are."""
+"""`peripety testgen run`, `list`, `show`, `cancel` and `delete`: stored runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["cancel", "delete", "list_runs", "run_tests", "show"]
 _PHASE = pb.TestRunSummary.DESCRIPTOR.fields_by_name["phase"]
 _STOPPED = pb.TestRunSummary.DESCRIPTOR.fields_by_name["stopped_by"]
 _PATIENCE = 86_400.0
-"""Seconds for running tests, which takes as long as their subject does: whoever waits sees how far it is."""
+"""Time limit for running tests, in seconds: high, because the user sees the progress and can interrupt."""
 
 
 def run_tests(
@@ -45,15 +45,15 @@ def run_tests(
     mutation: bool,
     as_json: bool,
 ) -> int:
-    """Run the tests of a run once more; return the exit code: 0 when all of them pass.
+    """Run the tests of a run again; return 0 if all pass, else 1.
 
     Args:
         run_id: the run.
-        subject: what to run them on; None for that of the run, which then keeps what they showed.
-        repetitions: how often to run each.
+        subject: the subject to test; None for that of the run, which then stores the results.
+        repetitions: number of executions of each test.
         server: `host:port` of a server; None for this process and its database.
-        mutation: whether to measure the mutation score as well.
-        as_json: whether to print events as lines of JSON.
+        mutation: True to measure the mutation score as well.
+        as_json: True to print events as lines of JSON.
     """
     request = pb.RunTestsRequest(request_id=str(uuid4()), repetitions=repetitions, mutation=mutation)
     if subject is None:
@@ -74,7 +74,7 @@ def list_runs(task_id: str, count: int, server: str | None, *, as_json: bool) ->
 
 
 def show(run_id: str, server: str | None, *, as_json: bool) -> None:
-    """Print a run: its tests with what became of them, what was said of them, and how good they are."""
+    """Print a run: its tests with their results, its reflections, and its quality."""
     run = asyncio.run(_read(run_id, server))
     if as_json:
         write_json(jsonify(run))
@@ -95,9 +95,9 @@ def show(run_id: str, server: str | None, *, as_json: bool) -> None:
 
 
 def cancel(run_id: str, server: str | None) -> None:
-    """Stop a run; its tests are kept."""
+    """Stop a run. Its tests remain stored."""
     run = asyncio.run(_cancel(run_id, server))
-    results().print(f"{in_one_line(run_id)} is stopped; {counted(len(run.tests), 'test')} kept")
+    results().print(f"{in_one_line(run_id)} is stopped; {counted(len(run.tests), 'test')} stored")
 
 
 def delete(run_id: str, server: str | None) -> None:
@@ -127,7 +127,7 @@ async def _run_tests(request: pb.RunTestsRequest, run_id: str, server: str | Non
                 ran.append(response.test_ran)
     passed = sum(one.verdict.status == pb.TEST_STATUS_PASSED for one in ran)
     if not as_json:
-        out.print(f"{passed:,} passed, {len(ran) - passed:,} did not", style="bold")
+        out.print(f"{passed:,} passed, {len(ran) - passed:,} failed", style="bold")
     return 0 if passed == len(ran) else FOUND_WRONG
 
 

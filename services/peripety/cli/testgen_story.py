@@ -1,4 +1,4 @@
-"""A story of how tests are generated: a card for each, and below them how far the work is."""
+"""Progress output of a test generation: a card per test, and a live status panel on a terminal."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _REFLECTIONS = 3
 
 @contextmanager
 def live_test_story(out: Console, target: int) -> Iterator[TestStory]:
-    """Tell a story on a console; what moves below the cards is there only while somebody can watch it.
+    """Yield a progress view. The panel below the cards is shown only on a terminal.
 
     Args:
         out: the console.
-        target: how many tests are enough, which the bar measures.
+        target: the number of tests that the bar measures against.
     """
     if not out.is_terminal:
         yield TestStory(out)
@@ -50,34 +50,34 @@ def live_test_story(out: Console, target: int) -> Iterator[TestStory]:
 
 
 class _Panel:
-    """A bar, and the last few reflections, each on a line: it never grows, however long a run takes."""
+    """Status panel: a bar and the last few reflections, one line each, so that its height is bounded."""
 
     def __init__(self, target: int) -> None:
         columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
         self._bar = Progress(*columns)
         self._task = self._bar.add_task("", total=target)
-        self._reflections: tuple[str, ...] = ()  # replaced, never changed: another thread draws it
+        self._reflections: tuple[str, ...] = ()  # replaced, never mutated: another thread draws it
 
     def progress(self, words: str, tests: int) -> None:
-        """Say how far the work is."""
+        """Update the progress."""
         self._bar.update(self._task, completed=tests, description=words)
 
     def reflection(self, line: str) -> None:
-        """Show what was said last."""
+        """Show the latest reflection."""
         self._reflections = (*self._reflections, line)[-_REFLECTIONS:]
 
     def drawn(self) -> RenderableType:
-        """What is on the screen now."""
+        """Return the current content of the panel."""
         lines = [Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in self._reflections]
         return Group(*lines, self._bar)
 
 
 class TestStory:
-    """Tells a person what happens while tests are generated.
+    """Console output of the events of a test generation.
 
     Args:
         out: the console.
-        panel: shows how far the work is; None where nobody can watch it.
+        panel: the status panel; None without a terminal.
     """
 
     __test__ = False
@@ -91,7 +91,7 @@ class TestStory:
         self._categories: list[pb.Category] = []
 
     def tell(self, event: pb.TestGenEvent) -> None:
-        """Tell one event."""
+        """Print one event."""
         match event.WhichOneof("event"):
             case "start":
                 self._start(event.run_id, event.start)
@@ -138,7 +138,7 @@ class TestStory:
 
     def _ran(self, ran: pb.TestGenEvent.TestRan) -> None:
         passed = ran.verdict.status == pb.TEST_STATUS_PASSED
-        # Those that need no model are many, and pass: they expect what the subject does.
+        # Baseline tests are many and always pass, because they expect what the subject does.
         if not (passed and ran.test_id in self._floor):
             style = "green" if ran.verdict.counts else "" if passed else "yellow"
             self._print(verdict_line(ran.test_id, ran.verdict), style)
@@ -155,5 +155,5 @@ class TestStory:
             self._print(line)
 
     def _print(self, line: str, style: str = "") -> None:
-        # A style that belongs to the printing would reach what is drawn below, too.
+        # A style passed to `print` would also apply to the live panel below.
         self._out.print(Text(line, style))

@@ -1,4 +1,4 @@
-"""What is told of generated tests and their runs, a line each."""
+"""Formatting of generated tests and their runs, one line each."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _STATUS = pb.TestVerdict.DESCRIPTOR.fields_by_name["status"]
 _PHASE = pb.TestGenEvent.Progress.DESCRIPTOR.fields_by_name["phase"]
 _LEVEL = pb.TestGenEvent.Duplicate.DESCRIPTOR.fields_by_name["level"]
 _STOPPED = {
-    pb.STOPPED_BY_SATISFIED: "nothing was missing any more",
-    pb.STOPPED_BY_TARGET_TOTAL_TESTS: "there were as many tests as were wanted",
+    pb.STOPPED_BY_SATISFIED: "the tests were complete",
+    pb.STOPPED_BY_TARGET_TOTAL_TESTS: "the target number of tests was reached",
     pb.STOPPED_BY_MAX_TOTAL_ROUNDS: "all rounds were used",
-    pb.STOPPED_BY_MAX_TOTAL_TOKENS: "another question might have used more tokens than allowed",
-    pb.STOPPED_BY_MAX_TOTAL_TIME: "the time was over",
+    pb.STOPPED_BY_MAX_TOTAL_TOKENS: "another request might have exceeded the token limit",
+    pb.STOPPED_BY_MAX_TOTAL_TIME: "the time limit was reached",
     pb.STOPPED_BY_EXPECTED_GAIN: "another round was not expected to add anything",
     pb.STOPPED_BY_CANCELLED: "it was cancelled",
-    pb.STOPPED_BY_BUDGET: "the budget might have been passed",
-    pb.STOPPED_BY_ROUNDS_USED: "every category and the refinement had its rounds",
+    pb.STOPPED_BY_BUDGET: "the budget might have been exceeded",
+    pb.STOPPED_BY_ROUNDS_USED: "every category and the refinement used its rounds",
     pb.STOPPED_BY_ERROR: "it failed",
 }
 _LONGEST = 160
@@ -49,19 +49,19 @@ _SHOWN = 10
 
 
 def short(text: str, longest: int = _LONGEST) -> str:
-    """The beginning of a text, on one line."""
+    """Return the beginning of a text, on one line."""
     line = " ".join(in_one_line(text).split())
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def card_lines(test: pb.GeneratedTest) -> Iterator[str]:
-    """A test: its id first, then what is given, expected and why; one line for one that needed no model."""
+    """Format a test: id first, then input, expectation and reason; one line for a baseline test."""
     expected = short(test.expected_output) if test.HasField("expected_output") else ""
     name, category = in_one_line(test.test_id), in_one_line(test.category)
     if test.combinatorial:
         yield f"○ {name} {category}: {short(test.input)}{expected and ' → '}{expected}"
         return
-    yield f"● {name} {category}, sure to {test.confidence:.0%}"
+    yield f"● {name} {category}, confidence {test.confidence:.0%}"
     yield f"    given    {short(test.input)}"
     if expected:
         yield f"    expects  {expected}"
@@ -70,7 +70,7 @@ def card_lines(test: pb.GeneratedTest) -> Iterator[str]:
 
 
 def verdict_line(test_id: str, verdict: pb.TestVerdict) -> str:
-    """What running a test showed."""
+    """Format the result of a test."""
     passed = verdict.status == pb.TEST_STATUS_PASSED
     told = [enum_word(_STATUS, verdict.status).replace("_", " ")]
     if verdict.new_kills:
@@ -84,24 +84,24 @@ def verdict_line(test_id: str, verdict: pb.TestVerdict) -> str:
 
 
 def duplicate_line(duplicate: pb.TestGenEvent.Duplicate) -> str:
-    """A test that was dropped, and why."""
+    """Format a dropped duplicate and the reason."""
     same = {
         pb.DUPLICATE_LEVEL_CANONICAL: "has the same input as",
-        pb.DUPLICATE_LEVEL_NEAR: "hardly differs from",
-        pb.DUPLICATE_LEVEL_KILLS: "catches what is caught by",
+        pb.DUPLICATE_LEVEL_NEAR: "is nearly identical to",
+        pb.DUPLICATE_LEVEL_KILLS: "catches the same mutants as",
     }.get(duplicate.level, enum_word(_LEVEL, duplicate.level))
     one, other = in_one_line(duplicate.test.test_id), in_one_line(duplicate.duplicate_of)
     return f"  = {one} dropped: it {same} {other}"
 
 
 def reflection_line(reflection: pb.Reflection) -> str:
-    """What was said of a category, or of all of them, cut to one line."""
+    """Format the reflection on a category, or on all, on one line."""
     about = in_one_line(reflection.category) if reflection.HasField("category") else "all categories"
     return f"  ↻ {about}: {short(reflection.text)}"
 
 
 def environment_line(environment: pb.EnvironmentInfo) -> str:
-    """Where the task is to be done."""
+    """Format the environment of the task."""
     told = [environment.platform, ", ".join(environment.languages), counted(environment.file_count, "file")]
     if environment.prohibited_tools:
         told.append(f"without {', '.join(environment.prohibited_tools)}")
@@ -109,27 +109,27 @@ def environment_line(environment: pb.EnvironmentInfo) -> str:
 
 
 def error_line(error: common_pb2.ItemError) -> str:
-    """Why a run failed."""
+    """Format the error of a failed run."""
     return f"error: {printable(error.message)} ({in_one_line(error.reason)})"
 
 
 def phase_words(progress: pb.TestGenEvent.Progress) -> str:
-    """What a run is busy with."""
+    """Format the current phase of a run."""
     doing = enum_word(_PHASE, progress.phase).replace("_", " ")
     where = in_one_line(progress.current_category) if progress.HasField("current_category") else doing
     return f"{where}, round {progress.round_number}" if progress.round_number else where
 
 
 def stopped_words(stopped_by: pb.StoppedBy.ValueType) -> str:
-    """Why a run ended; empty while it goes on."""
+    """Return the reason that a run ended; empty while it is in progress."""
     return _STOPPED.get(stopped_by, "")
 
 
 def stats_lines(stats: pb.TestRunStats, categories: Iterable[pb.Category]) -> Iterator[str]:
-    """The sums of a run: what it says of itself, and beside it what was measured.
+    """Format the statistics of a run: its own assessment, and the measurements.
 
     Args:
-        stats: the sums.
+        stats: the statistics.
         categories: the categories of the run, in order.
     """
     names = [category.name for category in categories if category.name in stats.category_rounds]
@@ -145,15 +145,15 @@ def stats_lines(stats: pb.TestRunStats, categories: Iterable[pb.Category]) -> It
     if stats.HasField("quality"):
         yield from quality_lines(stats.quality, stats.total_tests)
     else:
-        yield "  measured: nothing, since no test was run"
+        yield "  measured: nothing, because no test was run"
     used = f"  {stats.duration.ToTimedelta().total_seconds():.1f} s"
-    yield f"{used} · {model_usage_line(stats.usage)}" if stats.usage.calls else f"{used}, no model was asked"
+    yield f"{used} · {model_usage_line(stats.usage)}" if stats.usage.calls else f"{used}, no model was called"
     for doubt in stats.uncertainties:
-        yield f"  not sure: {in_one_line(doubt)}"
+        yield f"  uncertain: {in_one_line(doubt)}"
 
 
 def quality_lines(quality: pb.Quality, tests: int) -> Iterator[str]:
-    """How good so many tests are, by running them."""
+    """Format the measured quality of a number of tests."""
     yield f"  measured: {quality.counting_tests:,} of {counted(tests, 'test')} count"
     yield from (f"  {line}" for line in coverage_lines(quality.coverage))
     for kind in quality.coverage:
@@ -164,7 +164,7 @@ def quality_lines(quality: pb.Quality, tests: int) -> Iterator[str]:
 
 
 def _paths(what: str, kind: str, paths: Iterable[str]) -> Iterator[str]:
-    """Targets by their names; a long list is cut, and says so."""
+    """Format targets by name. A long list is truncated, with a note."""
     named = [short(path) for path in paths]
     if named:
         more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""

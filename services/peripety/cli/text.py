@@ -1,4 +1,4 @@
-"""Text that comes in from a person and text that goes out to one."""
+"""Text input from users, and text output that is safe for a terminal."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ _CONTROL = {
 
 
 def printable(text: str) -> str:
-    """Replace control characters: text of a model or a stranger must not steer the terminal."""
+    """Replace control characters: untrusted text must not control the terminal."""
     return text.translate(_CONTROL)
 
 
 def in_one_line(text: str) -> str:
-    """The same without line breaks: text of a stranger must not look like lines of ours."""
+    """Replace control characters and line breaks: untrusted text must not imitate other output lines."""
     return " ".join(printable(text).splitlines())
 
 
 def read_text(given: str, name: str) -> str:
-    """Return the text that an argument stands for: itself, or standard input for `-`.
+    """Return the text of an argument: itself, or standard input for `-`.
 
     Args:
         given: the argument.
-        name: what it is called on the command line.
+        name: its name on the command line.
 
     Raises:
-        InvalidArgumentError: it is not UTF-8, or longer than anything that could be meant.
+        InvalidArgumentError: the text is not UTF-8, or exceeds the size limit.
     """
     content = (
         sys.stdin.buffer.read(MAX_INPUT_BYTES + 1) if given == "-" else given.encode(errors="surrogateescape")
     )
     if len(content) > MAX_INPUT_BYTES:
-        raise _unusable(name, "is longer than 1 MiB; at most 100 KiB are accepted")
+        raise _unusable(name, "is longer than 1 MiB; the limit is 100 KiB")
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""`peripety usage`: what was used of models, and what it cost."""
+"""`peripety usage`: model usage and cost."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _PAGE = 1_000
 
 
 def usage(by: str, *, as_json: bool) -> None:
-    """Print sums, one for each combination of what `by` names; of all together when it is empty."""
+    """Print sums of usage, one per combination of the dimensions in `by`; one total if it is empty."""
     names = [name.strip() for name in by.split(",") if name.strip()]
     if unknown := [name for name in names if name not in _DIMENSIONS]:
-        raise typer.BadParameter(f"--by: there is no {unknown[0]}; name some of {', '.join(_DIMENSIONS)}")
+        raise typer.BadParameter(f"--by: unknown dimension {unknown[0]}; use {', '.join(_DIMENSIONS)}")
     rows = asyncio.run(_rows(names))
     if as_json:
         for row in rows:

@@ -1,4 +1,4 @@
-"""`peripety validate`: what is wrong with specifications, however many."""
+"""`peripety validate`: check any number of specifications."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ __all__ = ["options", "validate"]
 def options(
     level: str, persona: Persona, seed: int | None, max_runs: int | None, horizon: int | None
 ) -> BatchOptions:
-    """How to check. The persona is the dry-run's; a certificate is about all of them."""
+    """Return the options of the checks.
+
+    The persona applies to the dry-run; a certificate covers all personas.
+    """
     played, measured = DryRunOptions(), CertificateOptions()
     return batch.BatchOptions(
         Level[level],
@@ -45,14 +48,14 @@ def options(
 def validate(
     sources: Sequence[str], options: BatchOptions, *, jobs: int | None, resume: Path | None, as_json: bool
 ) -> int:
-    """Check every specification of every source, print each verdict, and return the exit code.
+    """Check the specifications of all sources, print each verdict, and return the exit code.
 
     Args:
         sources: files, folders, `-` for standard input.
-        options: how to check.
-        jobs: how many threads share the work; twice as many as there are cores by default.
-        resume: where verdicts are kept and looked up.
-        as_json: whether to print lines of JSON.
+        options: the checks.
+        jobs: number of threads; default two per core.
+        resume: file that stores verdicts between runs.
+        as_json: True to print lines of JSON.
     """
     tally = Tally()
     try:
@@ -91,10 +94,8 @@ def _check(
 
 def _interrupted(resume: Path | None) -> str:
     if resume is None:
-        return (
-            "interrupted; with --resume FILE the verdicts are kept, and the same command goes on from there"
-        )
-    return f"interrupted; the same command goes on from the verdicts in {printable(str(resume))}"
+        return "interrupted; add --resume FILE to store verdicts and to continue from them"
+    return f"interrupted; run the same command to continue from the verdicts in {printable(str(resume))}"
 
 
 def _tell(place: Place, verdict: Verdict) -> None:

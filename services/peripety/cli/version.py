@@ -1,4 +1,4 @@
-"""What `--version` says."""
+"""The text of `--version`."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["version"]
 
 
 def version() -> str:
-    """Name the version of the package, and the core that runs."""
+    """Return the version of the package and the active core."""
     return f"peripety {__version__} (core: {sim.BACKEND} {sim.BACKEND_VERSION})"

@@ -1,4 +1,4 @@
-"""How a game is shown: to a person (`peripety.cli.story`) or to a program, as lines of JSON."""
+"""View interface of a game, for people (`peripety.cli.story`) or as JSON lines."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ __all__ = ["JsonView", "View"]
 
 
 class View(Protocol):
-    """What is told of a game while it is prepared and played."""
+    """Output of the preparation and the turns of a game."""
 
     def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
-        """Show an event of writing the specification."""
+        """Show an event of the generation."""
 
     def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
-        """Show an event of compiling it."""
+        """Show an event of the compilation."""
 
     def session(self, session: session_pb2.Session, viewpoint: Viewpoint) -> None:
-        """Show a session that begins, and through whose eyes."""
+        """Show the start of a session and its point of view."""
 
     def turn(self, event: session_pb2.TurnEvent) -> None:
         """Show an event of a turn."""
 
     def end(self, session: session_pb2.Session) -> None:
-        """Show what the game came to."""
+        """Show the final session."""
 
 
 class JsonView:
-    """Prints each event as one line: `{"step": ..., <the event's fields>}`."""
+    """JSON lines view: one line per event, `{"step": ..., <the event's fields>}`."""
 
     def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
-        """Print an event of writing the specification."""
+        """Print an event of the generation."""
         self._print("generation", event)
 
     def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
-        """Print an event of compiling it."""
+        """Print an event of the compilation."""
         self._print("compilation", event)
 
     def session(self, session: session_pb2.Session, viewpoint: Viewpoint) -> None:  # noqa: ARG002 - it names its entity
@@ -56,7 +56,7 @@ class JsonView:
         self._print("turn", event)
 
     def end(self, session: session_pb2.Session) -> None:
-        """Print the session as it is in the end."""
+        """Print the final session."""
         self._print("end", session)
 
     @staticmethod

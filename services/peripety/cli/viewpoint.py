@@ -1,4 +1,4 @@
-"""Through whose eyes a game is played."""
+"""The point of view of a game."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LISTED = 8
 
 @dataclass(frozen=True)
 class Viewpoint:
-    """An entity whose point of view is taken.
+    """An entity as point of view.
 
     Attributes:
         entity_id: its id; empty for the public view.
-        name: what it is called.
-        description: what the scenario says of it: who it is, what it wins and loses by.
+        name: its name.
+        description: its description in the scenario, including how it wins and loses.
     """
 
     entity_id: str
@@ -31,14 +31,14 @@ class Viewpoint:
     description: str
 
 
-PUBLIC = Viewpoint("", "everybody (the public view)", "")
+PUBLIC = Viewpoint("", "the public view", "")
 
 
 def viewpoint_of(spec: bytes, wanted: str | None) -> Viewpoint:
-    """Return the view of the wanted entity, or of the only playable one; the public view where it is open.
+    """Return the wanted point of view, or the only playable entity; the public view if that is ambiguous.
 
     Raises:
-        InvalidArgumentError: the wanted entity is not one that can be played.
+        InvalidArgumentError: the wanted entity is not playable.
     """
     entities = json.loads(spec).get("entities", [])
     playable = {entity["id"]: _seen_by(entity) for entity in entities if entity.get("playable")}
@@ -46,11 +46,10 @@ def viewpoint_of(spec: bytes, wanted: str | None) -> Viewpoint:
         return next(iter(playable.values())) if len(playable) == 1 else PUBLIC
     if wanted not in playable:
         choices = ", ".join(list(playable)[:_LISTED])
-        reason = (
-            f"is no playable entity: {f'use one of {choices}' if choices else 'leave it out, there is none'}"
-        )
+        remedy = f"use one of {choices}" if choices else "the scenario has none; leave it out"
+        reason = f"is not a playable entity: {remedy}"
         raise InvalidArgumentError(
-            f"The point of view '{wanted[:64]}' {reason}",
+            f"point of view '{wanted[:64]}' {reason}",
             code="UNKNOWN_ENTITY",
             violations=[FieldViolation("--pov", reason)],
         )

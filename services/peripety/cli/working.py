@@ -1,4 +1,4 @@
-"""Work that tells how far it is: a bar for a person, the result for whoever asked."""
+"""Long-running work with a progress bar."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _Result = TypeVar("_Result")
 
 
 def result_of(events: AsyncIterator[object], doing: str, *kinds: type[_Result]) -> _Result:
-    """What some work comes to, after it has been shown to its end.
+    """Show the progress of some work to its end, and return its result.
+
+    Ctrl-C ends the process.
 
     Args:
-        events: how far it is, now and then, and the result as the last of them.
-        doing: what to call the work.
-        kinds: what the result may be.
-
-    Whoever interrupts it from the keyboard ends the process.
+        events: progress events, and the result as the last one.
+        doing: the name of the work.
+        kinds: the types of the result.
     """
     try:
         return asyncio.run(_last(events, doing, kinds))
     except (KeyboardInterrupt, asyncio.CancelledError):
         errors().print("interrupted")
-        # The runs under way cannot be stopped, and Python would wait for their thread, for hours perhaps.
+        # A simulation in progress cannot be stopped, and Python would wait for its thread, perhaps for hours.
         os._exit(INTERRUPTED)
 
 
 async def _last(events: AsyncIterator[object], doing: str, kinds: tuple[type[_Result], ...]) -> _Result:
     task = cast("asyncio.Task[_Result]", asyncio.current_task())
-    # A signal that another thread gets wakes an event loop only if the loop itself waits for it.
+    # A signal delivered to another thread wakes the event loop only if the loop itself handles it.
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
     done = 0.0
     with progress(doing, total=1.0) as advance:
@@ -52,4 +52,4 @@ async def _last(events: AsyncIterator[object], doing: str, kinds: tuple[type[_Re
                     done = event.fraction
                 elif isinstance(event, kinds):
                     return event
-    raise InternalError("The work ended without its result")
+    raise InternalError("the operation ended without a result")

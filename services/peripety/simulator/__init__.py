@@ -1,4 +1,4 @@
-"""The scripted LLM: a server with true semantics that speaks the wire formats of the providers.
+"""Scripted LLM: a server that emulates the wire formats and the rules of model providers.
 
 scenario = ScenarioBuilder().respond_to("hello", "Hello!").build()
 with Simulator(scenario) as simulator:

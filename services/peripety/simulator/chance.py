@@ -1,7 +1,8 @@
-"""Chance, ids and signatures: functions of the seed, the conversation and the number of its request.
+"""Deterministic random numbers, ids and signatures.
 
-Nothing here depends on what other conversations do, so that a conversation gets the same answers, to the
-byte, in every run, in every order, after every restart.
+They are functions of the seed, the conversation and the number of its request. No other conversation has an
+influence. A conversation therefore gets the same answers, byte for byte, in every run, in every order and
+after every restart.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _CHECKED = 18
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """What is random about one request.
+    """Random numbers of one request.
 
     Attributes:
-        seed: the scenario's.
+        seed: the seed of the script.
         scope: the conversation.
-        number: which of the conversation's requests it is.
+        number: the number of the request in the conversation.
     """
 
     seed: int
@@ -33,23 +34,23 @@ class Chance:
     number: int
 
     def draw(self, purpose: str, index: int = 0) -> int:
-        """An unsigned 64-bit integer; the same for the same purpose and index."""
+        """Return an unsigned 64-bit integer that depends only on the purpose and the index."""
         return sim.draw(self.seed, f"{self.scope}/{purpose}", self.number, index)
 
     def id(self, purpose: str = "") -> str:
-        """24 letters and digits that nothing else has."""
+        """Return a unique id of 24 letters and digits."""
         text = f"{self.seed}/{self.scope}/{self.number}/{purpose}"
         return hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]
 
 
 def signature(text: str) -> str:
-    """The opaque proof that a thought is the model's own, as some APIs issue it and want it back."""
+    """Return an opaque signature for reasoning text, as some APIs issue it and require it back."""
     body = hashlib.sha256(text.encode()).digest()[:_CHECKED]
     return base64.b64encode(body + hashlib.sha256(body).digest()[:_CHECKED]).decode()
 
 
 def is_signature(value: str) -> bool:
-    """Whether a signature was issued here."""
+    """Return True if a signature was issued by this simulator."""
     try:
         whole = base64.b64decode(value, validate=True)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The simulator's time: TTLs, limits, prices and timestamps follow it; delays and pace on a wire never do."""
+"""The simulator's clock: for TTLs, limits, prices and timestamps, but not for delays on the wire."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["Clock"]
 
 _NOW = "now"
-_LATEST = datetime(9000, 1, 1, tzinfo=UTC).timestamp()  # what comes later still has to have a date
+_LATEST = datetime(9000, 1, 1, tzinfo=UTC).timestamp()  # later times cannot be formatted as dates
 
 
 class Clock:
-    """Seconds since 1970: the machine's, or a virtual clock's, which stands still until it is moved.
+    """Clock in seconds since 1970: the machine's clock, or a virtual one that only moves on request.
 
     Args:
-        scenario: says which of the two, and where the virtual one begins.
-        table: keeps how late it is.
+        scenario: selects the clock, and the start of the virtual one.
+        table: stores the virtual time.
     """
 
     def __init__(self, scenario: Scenario, table: Table) -> None:
@@ -33,17 +33,17 @@ class Clock:
         self._table = table
 
     def now(self) -> float:
-        """How late it is."""
+        """Return the current time."""
         if not self._virtual:
             return time.time()
         now: float | None = self._table.get(_NOW)
         return self._start if now is None else now
 
     def advance(self, seconds: float) -> float:
-        """Move the virtual clock on, and say how late it is then.
+        """Advance the virtual clock and return the new time.
 
         Raises:
-            InvalidArgumentError: time does not run backwards, nor beyond the year 8999.
+            InvalidArgumentError: the step is negative, or ends beyond the year 8999.
             FailedPreconditionError: the clock is the machine's.
         """
         if not self._virtual:
@@ -51,11 +51,11 @@ class Clock:
                 'the clock is the machine\'s; a scenario with clock = "virtual" has one that can be moved'
             )
         if not 0 <= seconds < float("inf"):
-            violation = FieldViolation("seconds", f"{seconds} is not a number of seconds from 0 up")
-            raise InvalidArgumentError("the clock moves forwards only", violations=(violation,))
+            violation = FieldViolation("seconds", f"{seconds} is not a non-negative number of seconds")
+            raise InvalidArgumentError("the clock only moves forwards", violations=(violation,))
         now = self.now() + seconds
         if now >= _LATEST:
-            violation = FieldViolation("seconds", f"{seconds} leads beyond the year 8999")
+            violation = FieldViolation("seconds", f"{seconds} exceeds the year 8999")
             raise InvalidArgumentError("the clock ends with the year 8999", violations=(violation,))
         self._table.put(_NOW, now)
         return now

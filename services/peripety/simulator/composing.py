@@ -1,4 +1,7 @@
-"""From what a scenario says to what a model would have written: parts, in chunks, cut where asked."""
+"""Response builder: turns a scripted response into the chunks that a model would have produced.
+
+Applies the stop sequences, the token limit and the faults that change content.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +33,16 @@ def compose(
     size: int,
     counted: Callable[[int, int], Usage],
 ) -> Reply:
-    """The answer that a response stands for, changed where a failure changes what is said.
+    """Build the reply for a response, with the changes of a fault.
 
     Args:
-        request: its `stop` and `max_tokens` cut the answer off, its `reasoning` may hide thoughts.
-        response: what the scenario says.
-        failure: what goes wrong.
-        chance: gives the ids.
-        created: when, in seconds since 1970.
-        size: how many tokens each chunk of a stream holds.
-        counted: what an answer of so many tokens costs, so many of them reasoning.
+        request: its `stop` and `max_tokens` truncate the answer, its `reasoning` may hide reasoning.
+        response: the scripted response.
+        failure: the fault.
+        chance: the source of ids.
+        created: the time in seconds since 1970.
+        size: tokens per stream chunk.
+        counted: returns the usage for a number of output tokens, of which some are reasoning.
     """
     composition = _Composition(response, request, chance, size)
     said = Said(composition.parts, composition.stop)
@@ -58,18 +61,18 @@ def compose(
 
 
 class _Composition:
-    """The answer that a response stands for.
+    """Builder of one reply.
 
     Args:
-        response: what the scenario says.
-        request: its `stop` and `max_tokens` cut the answer off, its `reasoning` may hide thoughts.
-        chance: gives tool calls their ids.
-        size: how many tokens each chunk of a stream holds.
+        response: the scripted response.
+        request: its `stop` and `max_tokens` truncate the answer, its `reasoning` may hide reasoning.
+        chance: the source of tool call ids.
+        size: tokens per stream chunk.
 
     Attributes:
-        parts: what is written.
-        stop: why it ends.
-        stop_sequence: the text that ended it, with `Stop.STOP_SEQUENCE`.
+        parts: the parts of the reply.
+        stop: the stop reason.
+        stop_sequence: the matched stop sequence, with `Stop.STOP_SEQUENCE`.
     """
 
     def __init__(self, response: Response, request: Request, chance: Chance, size: int) -> None:
@@ -77,7 +80,7 @@ class _Composition:
         self._left = request.max_tokens
         told = response.usage.output_tokens if response.usage else None
         if told is not None and self._left is not None and told <= self._left:
-            self._left = None  # by its own count it fits
+            self._left = None  # fits by its own token count
         self._exceeded = False
         self._text, self.stop_sequence = _stopped(response.text, request.stop)
         self._calls = () if self.stop_sequence else response.tool_calls
@@ -106,13 +109,13 @@ class _Composition:
             yield Text(pieces)
         for number, call in enumerate(self._calls):
             arguments = compact(call.input).decode()
-            # A call for which there is no room is not begun.
+            # Do not begin a tool call that exceeds the token limit.
             if pieces := self._take(arguments):
                 mark = signature(f"{call.tool} {arguments}")
                 yield ToolUse(self._chance.id(f"call {number}"), call.tool, pieces, mark)
 
     def _take(self, text: str) -> tuple[str, ...]:
-        """The chunks of as much of a text as there is room for."""
+        """Return the chunks of the part of a text that fits into the token limit."""
         pieces = tokens.pieces(text)
         if self._left is not None:
             self._exceeded |= len(pieces) > self._left
@@ -122,7 +125,7 @@ class _Composition:
 
 
 def _output_tokens(parts: tuple[Part, ...]) -> tuple[int, int]:
-    """How many tokens an answer has, and how many of these are reasoning."""
+    """Return the number of output tokens, and how many of them are reasoning."""
     reasoning = sum(tokens.count(part.text) for part in parts if isinstance(part, Reasoning))
     prose = sum(tokens.count(part.text) for part in parts if isinstance(part, Text | Refusal))
     calls = (part for part in parts if isinstance(part, ToolUse))
@@ -132,7 +135,7 @@ def _output_tokens(parts: tuple[Part, ...]) -> tuple[int, int]:
 
 
 def claimed(usage: Usage, script: ScriptedUsage) -> Usage:
-    """The usage that a scenario claims in place of the counted one; reasoning stays a part of the output."""
+    """Return the usage with the counts that the script overrides; reasoning stays within the output."""
     read = usage.read if script.cache_read_tokens is None else script.cache_read_tokens
     written = dict(usage.written)
     if script.cache_write_tokens is not None:
@@ -146,7 +149,7 @@ def claimed(usage: Usage, script: ScriptedUsage) -> Usage:
 
 
 def _stopped(text: str, stops: tuple[str, ...]) -> tuple[str, str | None]:
-    """The text before the first of the stop sequences, and which one that was."""
+    """Return the text before the first stop sequence, and that sequence."""
     found = [(text.index(stop), stop) for stop in stops if stop and stop in text]
     if not found:
         return text, None

@@ -1,8 +1,31 @@
-"""Which conversation a request belongs to, and what is remembered of it.
+"""Identity of a conversation, and its state in the script.
 
-A conversation that the caller names is kept under its name. Without a name its sequence is kept under what
-was said so far, so that every request that repeats a history finds the sequence where that history left it;
-what is counted is kept under how the conversation began. Keys never share anything.
+Provider APIs are stateless: a client repeats the history in every request. The simulator plays sequences of
+turns and counts matches, so it must recognise which conversation a request continues. Two cases exist.
+
+- The caller names the conversation, in process or by the header `x-peripety-conversation`. The state is
+  stored under a hash of the API key and the name. This hash is both `scope` and `place`.
+- The caller sends only messages. The state is then found by the history. A running hash covers the key and
+  all messages up to the last answer. The hash at the last answer is the `place`, under which the position in
+  a sequence is stored. The hash of everything before the first answer is the `scope`, under which counts are
+  stored.
+
+The two keys differ on purpose. A position belongs to an exact history: a client that goes back and sends an
+older history continues from the position that this history had, and two branches do not disturb each other. A
+count, such as `max_matches` or the number of a request, belongs to the whole conversation, so it uses the
+part that all branches share.
+
+After an answer, the new place is computed from the reply as the client is going to repeat it. The hash
+ignores white space and tool call ids, because APIs and SDKs change both when they send a history back.
+
+Invariants:
+
+- No state is shared between API keys: the key is part of every hash.
+- The keys of stored state are hashes; prompts and credentials are not stored.
+- The table is bounded. A conversation that was evicted starts again, which is also what a reset does.
+
+The header is optional, because provider SDKs do not send it, and a test should run unchanged against the
+simulator and a real provider.
 """
 
 from __future__ import annotations
@@ -31,15 +54,15 @@ _EVERYBODY = "everybody"
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation, as one request of it sees it.
+    """A conversation as seen by one of its requests.
 
     Attributes:
-        name: what the caller calls it, if the caller does.
-        scope: what is counted under; the same for all its requests.
-        place: what its sequence is kept under, before this request.
-        history: digest of everything said, this request included.
-        messages: what is new in this request.
-        answers: how many answers there were before.
+        name: the name that the caller set, if any.
+        scope: the key of its counts; the same for all its requests.
+        place: the key of its position before this request.
+        history: running hash of all messages, including this request.
+        messages: the new messages of this request.
+        answers: number of answers before this request.
     """
 
     name: str | None
@@ -50,7 +73,7 @@ class Conversation:
     answers: int
 
     def subject(self, model: str) -> Subject:
-        """What patterns are held against."""
+        """Return the text and the metadata that patterns are matched against."""
         results = [result.text for message in self.messages for result in message.results]
         return Subject(
             text="\n".join(
@@ -62,7 +85,7 @@ class Conversation:
         )
 
     def place_after(self, reply: Reply) -> str:
-        """What the sequence is kept under once the caller has the answer."""
+        """Return the key of the position once the caller has the answer."""
         if self.name is not None:
             return self.place
         history = self.history.copy()
@@ -71,11 +94,11 @@ class Conversation:
 
 
 class Conversations:
-    """What is remembered of conversations.
+    """Store of conversation state.
 
     Args:
-        table: where it is kept.
-        shared: whether matches are counted for everybody together.
+        table: the storage.
+        shared: True to count matches of all conversations together.
     """
 
     def __init__(self, table: Table, *, shared: bool) -> None:
@@ -83,7 +106,7 @@ class Conversations:
         self._shared = shared
 
     def find(self, request: Request) -> Conversation:
-        """The conversation of a request."""
+        """Return the conversation of a request."""
         messages = request.messages
         last = max((i for i, each in enumerate(messages) if each.role is Role.ASSISTANT), default=-1)
         said, new = messages[: last + 1], messages[last + 1 :]
@@ -107,7 +130,7 @@ class Conversations:
     # ---- sequences
 
     def position(self, conversation: Conversation, script: Script) -> Position | None:
-        """Where the conversation is, if a sequence is under way that the script still has."""
+        """Return the position in a sequence; None if no sequence is active or the script no longer has it."""
         kept = self._table.get(f"position {conversation.place}")
         if kept is None or kept[0] not in script.indices:
             return None
@@ -115,18 +138,18 @@ class Conversations:
         return position if script.holds(position) else None
 
     def move(self, place: str, position: Position | None, script: Script) -> None:
-        """Note where a conversation is."""
+        """Store the position of a conversation."""
         kept = None if position is None else [script.names[position.rule], position.turn]
         self._table.put(f"position {place}", kept)
 
     def has_active_sequence(self, name: str, key: str) -> bool:
-        """Whether a sequence is under way in a conversation with a name."""
+        """Return True if the named conversation is inside a sequence."""
         return self._table.get(f"position {_scope_of_name(key, name)}") is not None
 
     # ---- counts
 
     def counts(self, conversation: Conversation, script: Script) -> Mapping[int, int]:
-        """How often each rule with a `max_matches` was entered."""
+        """Return how often each rule with `max_matches` was entered."""
         kept: dict[str, int] = self._table.get(f"entered {self._counted_under(conversation)}") or {}
         return {script.indices[name]: count for name, count in kept.items() if name in script.indices}
 
@@ -135,16 +158,16 @@ class Conversations:
         self._count("entered", self._counted_under(conversation), name)
 
     def next_request(self, conversation: Conversation) -> int:
-        """Number the requests of a conversation, from 0."""
+        """Return the number of this request in its conversation, from 0."""
         return self._next(f"requests {conversation.scope}")
 
     def next_chance(self, conversation: Conversation, failure: str) -> tuple[str, int]:
-        """Number the occasions on which a failure might occur, from 0; and name what they have in common."""
+        """Return the scope and the ordinal of an occasion for a fault, from 0."""
         scope = self._counted_under(conversation)
         return f"{scope}/{failure}", self._count("failures", scope, failure)
 
     def answered(self, conversation: Conversation) -> None:
-        """Count an answer, for conversations whose requests need not bring their history along."""
+        """Count an answer, for conversations whose requests do not repeat the history."""
         if conversation.name is not None:
             self._next(f"answers {conversation.scope}")
 
@@ -155,7 +178,7 @@ class Conversations:
         self._forget("position ")
 
     def reset_counts(self) -> None:
-        """End every sequence and count from the beginning."""
+        """End every sequence and reset all counts."""
         self._forget("")
 
     def _forget(self, prefix: str) -> None:
@@ -183,14 +206,17 @@ def _scope_of_name(key: str, name: str) -> str:
 
 
 def _as_message(reply: Reply) -> Message:
-    """A reply as the caller will send it back."""
+    """Return a reply as the message that the caller is going to send back."""
     text = "".join(part.text for part in reply.parts if isinstance(part, Text | Refusal))
     calls = [ToolCall(part.name, part.input) for part in reply.parts if isinstance(part, ToolUse)]
     return Message(Role.ASSISTANT, text, tuple(calls))
 
 
 def _line(role: Role, messages: Sequence[Message]) -> bytes:
-    """What was said in a row by one side, without what APIs and clients write differently: space and ids."""
+    """Return a canonical line for consecutive messages of one role.
+
+    Leaves out white space and ids, which clients and APIs change.
+    """
     said = "".join(message.text for message in messages)
     done = [
         [[call.name, call.arguments] for message in messages for call in message.calls],

@@ -1,4 +1,4 @@
-"""One request under way: what answers it, and the moments of its delivery that the simulator has to know."""
+"""One request in progress: its answer, and callbacks for the moments of its delivery."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ __all__ = ["Exchange"]
 
 
 def _nothing(_answer: Sequence[Block] = ()) -> None:
-    """What has not been let in has no moments."""
+    """Do nothing: a rejected request has no callbacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the simulator has decided about a request: a reply or an error, one of the two.
+    """The decision about a request: a reply or an error.
 
-    Whoever delivers it calls `started` when the first byte of the answer leaves, and then either `finished`
-    or `abandoned`. Calling more than that does no harm.
+    The delivery calls `started` when the first byte of the answer leaves, then either `finished` or
+    `abandoned`. Extra calls are harmless.
 
     Attributes:
         request: the request.
         id: 24 letters and digits that identify the exchange.
-        manner: how it is delivered, and what goes wrong with that.
-        label: what answers: `response[i]`, `response[i].turn[j]`, `default`; None if nothing does.
+        manner: the delivery settings, including the fault.
+        label: the source of the answer: `response[i]`, `response[i].turn[j]`, `default`; None without a
+            match.
         reply: the answer.
-        error: what is answered instead.
-        allowance: what is left of the limits; None where there are none.
-        started: the answer begins to leave.
-        finished: all of it has left; told with the answer as blocks of a prompt that repeats it, if the
-            provider caches these.
-        abandoned: it will not leave, or not all of it.
+        error: the error sent instead.
+        allowance: the remaining rate limits; None without limits.
+        started: called when the answer starts to leave.
+        finished: called when the answer is sent, with the answer as prompt blocks if the provider caches
+            these.
+        abandoned: called if the answer is not sent completely.
     """
 
     request: Request

@@ -1,4 +1,7 @@
-"""What goes wrong with a request: what was injected, what may happen to any, and what to one answer."""
+"""Fault injection: selects the fault of a request.
+
+Sources are injected faults, script-wide faults and the faults of one rule.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ __all__ = ["Failing", "Injected"]
 
 @dataclass(slots=True)
 class Injected:
-    """A failure that came from outside of the scenario, and how many requests it might have met."""
+    """A fault injected at run time, and the number of requests that it has seen."""
 
     name: str
     failure: Failure
@@ -26,12 +29,12 @@ class Injected:
 
 
 class Failing:
-    """Decides which failure occurs, if any does.
+    """Selector of the fault that occurs, if any.
 
     Args:
-        scenario: its seed, and what may go wrong with any request.
+        scenario: the seed and the script-wide faults.
         conversations: counts the occasions.
-        injected: what comes before the scenario's own failures; these count everybody's requests.
+        injected: faults that precede those of the script; they count the requests of all conversations.
     """
 
     def __init__(self, scenario: Scenario, conversations: Conversations, injected: list[Injected]) -> None:
@@ -40,7 +43,7 @@ class Failing:
         self._injected = injected
 
     def in_general(self, conversation: Conversation) -> Failure | None:
-        """What goes wrong whatever is asked: the first that occurs."""
+        """Return the first injected or script-wide fault that occurs; None if none does."""
         for injected in self._injected:
             ordinal, injected.requests = injected.requests, injected.requests + 1
             if occurs(injected.failure, ordinal, partial(self._draw, injected.name)):
@@ -51,7 +54,7 @@ class Failing:
         return None
 
     def occurs(self, conversation: Conversation, name: str, failure: Failure) -> bool:
-        """Whether a failure occurs on this occasion; occasions are counted by its name."""
+        """Return True if a fault occurs on this occasion. Occasions are counted per name."""
         stream, ordinal = self._conversations.next_chance(conversation, name)
         return occurs(failure, ordinal, partial(self._draw, stream))
 

@@ -1,4 +1,4 @@
-"""Asking the scripted LLM from its own process: what goes in, and what comes out when nobody waits for it."""
+"""In-process client of the simulator: requests without a server, and answers without waiting."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ MODEL = "claude-test"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was answered.
+    """A complete answer.
 
     Attributes:
-        text: the prose; empty if there is none, or if nothing matched.
-        label: what answered: `response[i]`, `response[i].turn[j]` or `default`; None if nothing did.
-        reasoning: what the model thought.
-        refusal: in which words it declined, if it did.
-        tool_calls: what it called.
-        stop: why it ended.
-        usage: what it cost; None where a failure withholds that.
-        delay_ms: how long a server would have held it back.
+        text: the prose; empty without prose or without a match.
+        label: the source: `response[i]`, `response[i].turn[j]` or `default`; None without a match.
+        reasoning: the reasoning.
+        refusal: the text of a refusal, if any.
+        tool_calls: the tool calls.
+        stop: the stop reason.
+        usage: the token usage; None if a fault withholds it.
+        delay_ms: the delay that a server would have added.
     """
 
     text: str
@@ -69,15 +69,15 @@ class Answer:
 
 
 class How(TypedDict, total=False):
-    """How to ask.
+    """Options of an in-process request.
 
     Attributes:
-        model: the model's name.
-        conversation: whose turn it is.
+        model: the model name.
+        conversation: the conversation name.
         system: the system prompt.
-        tools: what may be called.
-        tool_results: what tools gave back for the calls of the last answer.
-        max_tokens: the most output tokens that are allowed.
+        tools: the available tools.
+        tool_results: the results for the tool calls of the last answer.
+        max_tokens: maximum number of output tokens.
     """
 
     model: str
@@ -89,7 +89,7 @@ class How(TypedDict, total=False):
 
 
 def request(prompt: str, how: How) -> Request:
-    """A request that comes by no wire."""
+    """Return a request that did not arrive over a wire."""
     system, tools, tool_results = how.get("system", ""), how.get("tools", ()), how.get("tool_results", ())
     results = tuple(ToolResult(text) for text in tool_results)
     blocks = [_block(Section.TOOLS, "tool", compact(asdict(tool)).decode()) for tool in tools]
@@ -109,12 +109,12 @@ def request(prompt: str, how: How) -> Request:
 
 
 def answer(exchange: Exchange) -> Answer:
-    """The whole of an answer, without waiting for it.
+    """Return the complete answer, without waiting for it.
 
     Raises:
-        ApiError: the request was refused, or an error arrived inside the answer.
-        InterruptedAnswerError: the answer ends before its end.
-        UnreadableAnswerError: what arrived is no answer.
+        ApiError: the request was rejected, or an error arrived inside the answer.
+        InterruptedAnswerError: the answer ends before it is complete.
+        UnreadableAnswerError: the received bytes are not a valid answer.
     """
     reply = _reply(exchange)
     exchange.started()
@@ -148,7 +148,7 @@ def answer(exchange: Exchange) -> Answer:
 
 
 async def events(exchange: Exchange) -> AsyncIterator[Event]:
-    """The events of an answer, each in its time; raises what `answer` raises."""
+    """Yield the events of an answer, each at its time. Raises the errors of `answer`."""
     reply = _reply(exchange)
     exchange.started()
     try:
@@ -162,7 +162,7 @@ async def events(exchange: Exchange) -> AsyncIterator[Event]:
 
 def _reply(exchange: Exchange) -> Reply:
     if exchange.reply is None:
-        raise exchange.error or AssertionError("an exchange has a reply or an error")
+        raise exchange.error or AssertionError("an exchange needs a reply or an error")
     return exchange.reply
 
 
@@ -171,7 +171,7 @@ def _block(section: Section, kind: str, text: str) -> Block:
 
 
 def _value(text: str) -> Any:
-    """Arguments as a JSON value, or as the text that a failure has made of them."""
+    """Return arguments as a JSON value, or as text if a fault made them invalid."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""What a request and its answer are, whichever API they come and go by.
+"""Requests and replies, independent of the API.
 
-A wire module reads the bytes of its API into a `Request` and writes a `Reply` or an `ApiError` as its
-provider would; everything between the two knows only these types. Texts are Unicode strings, JSON values are
-plain Python values, tokens are counted by `peripety.simulator.truth.tokens`.
+A wire module parses the bytes of its API into a `Request`, and writes a `Reply` or an `ApiError` as its
+provider would. The code between knows only these types. Texts are Unicode strings, JSON values are plain
+Python values, and tokens are counted by `peripety.simulator.truth.tokens`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class Api(StrEnum):
-    """The APIs a request can come by."""
+    """The APIs of requests."""
 
     IN_PROCESS = "in_process"
     ANTHROPIC = "anthropic"
@@ -58,7 +58,7 @@ class Api(StrEnum):
 
 
 class Role(StrEnum):
-    """Who speaks in a message; tool results are a part of what the user's side says."""
+    """The role of a message. Tool results belong to the user role."""
 
     SYSTEM = "system"
     USER = "user"
@@ -70,12 +70,12 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool.
+    """A tool call.
 
     Attributes:
         name: the tool.
         arguments: a JSON value, usually an object.
-        id: the call's id; empty for APIs that have none.
+        id: the id of the call; empty for APIs without ids.
     """
 
     name: str
@@ -85,7 +85,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gave back, as text; `call_id` is empty where the API names tools instead of calls."""
+    """A tool result as text. `call_id` is empty if the API refers to tools instead of calls."""
 
     text: str
     call_id: str = ""
@@ -94,7 +94,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation: what was said, called and given back, without reasoning."""
+    """A message: text, tool calls and tool results, without reasoning."""
 
     role: Role
     text: str = ""
@@ -104,7 +104,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that the model may call; `schema` is the JSON Schema of its arguments."""
+    """A tool available to the model. `schema` is the JSON Schema of its arguments."""
 
     name: str
     description: str = ""
@@ -112,7 +112,7 @@ class Tool:
 
 
 class Section(StrEnum):
-    """The parts of a prompt, in the order in which they form the cached prefix."""
+    """The sections of a prompt, in the order of the cached prefix."""
 
     TOOLS = "tools"
     SYSTEM = "system"
@@ -121,7 +121,7 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """The wish to have the prompt cached up to here; `automatic` ones were placed by no caller."""
+    """A cache breakpoint. `automatic` breakpoints were not set by the caller."""
 
     ttl: str
     automatic: bool = False
@@ -129,13 +129,13 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One piece of a prompt as its provider counts and caches it.
+    """A piece of a prompt as the provider counts and caches it.
 
     Attributes:
-        section: where in the prefix it stands.
-        kind: the provider's name of the block's type, such as `text` or `tool_result`.
-        content: canonical JSON of the block, without what does not belong to the cache key (markers).
-        tokens: how many input tokens it costs.
+        section: its section of the prefix.
+        kind: the provider's name of the block type, such as `text` or `tool_result`.
+        content: canonical JSON of the block, without parts outside the cache key (markers).
+        tokens: its number of input tokens.
         marker: the breakpoint on it, if any.
         message: index of its message in the request; -1 outside the messages.
     """
@@ -150,13 +150,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Everything a model reads, in the order of the cached prefix.
+    """The complete model input, in the order of the cached prefix.
 
     Attributes:
         blocks: the pieces.
-        settings: for each section, settings whose change makes what was cached from there on useless, as
+        settings: for each section, settings whose change invalidates the cache from that section on, as
             canonical JSON.
-        controls: cache controls of the request as a whole, in the provider's own words (`prompt_cache_key`,
+        controls: cache controls of the whole request, in the terms of the provider (`prompt_cache_key`,
             `prompt_cache_options`, `user_id`, `cachedContent`, ...).
     """
 
@@ -166,30 +166,30 @@ class Prompt:
 
     @property
     def tokens(self) -> int:
-        """How many input tokens the prompt costs, cached or not."""
+        """Number of input tokens, cached or not."""
         return sum(block.tokens for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, read and found valid.
+    """A parsed and valid request.
 
     Attributes:
-        api: the API it came by.
-        model: the model's name, as sent.
+        api: the API of the request.
+        model: the model name, as sent.
         messages: the conversation without the system prompt, oldest first.
         system: the system prompt as one text.
-        tools: what may be called.
-        prompt: the same as blocks, for counting and caching.
-        key: who asks: the credential as sent; state is never shared between keys. It is never written
+        tools: the available tools.
+        prompt: the same input as blocks, for counting and caching.
+        key: the credential as sent. State is never shared between keys, and the key is never written
             anywhere.
-        conversation: the conversation's name, where the caller gives one.
-        max_tokens: the most output tokens the caller allows.
-        stop: texts at which the answer ends.
-        stream: whether the answer is streamed.
-        reasoning: whether the caller lets the model show its reasoning.
-        schema: the JSON Schema the answer has to follow, if any; `{}` where only JSON is asked for.
-        options: what else this API's writer needs, in its own words (`include_usage`, ...).
+        conversation: the conversation name, if the caller sets one.
+        max_tokens: maximum number of output tokens.
+        stop: the stop sequences.
+        stream: True if the answer is streamed.
+        reasoning: True if the caller allows visible reasoning.
+        schema: the JSON Schema of the answer, if any; `{}` if only JSON is required.
+        options: other data for the writer of this API, in its own terms (`include_usage`, ...).
     """
 
     api: Api
@@ -213,14 +213,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as they are billed; each token of the input is in exactly one of `fresh`, `read` and `written`.
+    """Billed tokens. Each input token is in exactly one of `fresh`, `read` and `written`.
 
     Attributes:
         fresh: input at full price.
         read: input read from the prompt cache.
         written: input written to the prompt cache, by the TTL of its entry (`5m`, `1h`, `30m`, ...).
-        output: everything the model wrote, its reasoning included.
-        reasoning: the part of the output that is reasoning.
+        output: all output tokens, including reasoning.
+        reasoning: the reasoning part of the output.
     """
 
     fresh: int = 0
@@ -237,44 +237,47 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Prose; its pieces, joined, are the text, and each is one chunk of a stream."""
+    """Prose. Each piece is one stream chunk; joined, the pieces are the text."""
 
     pieces: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        """The whole of it."""
+        """The complete text."""
         return "".join(self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What the model thought; `signature` is the opaque proof that some APIs want back."""
+    """Reasoning. `signature` is an opaque signature that some APIs require back."""
 
     pieces: tuple[str, ...]
     signature: str
 
     @property
     def text(self) -> str:
-        """The whole of it."""
+        """The complete text."""
         return "".join(self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The model declines, in words."""
+    """A refusal of the model."""
 
     pieces: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        """The whole of it."""
+        """The complete text."""
         return "".join(self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A tool call as written; `pieces`, joined, are its arguments as JSON, unless a failure spoils them."""
+    """A written tool call.
+
+    Joined, `pieces` are its arguments as JSON, unless a fault makes them invalid.
+    """
 
     id: str
     name: str
@@ -283,12 +286,12 @@ class ToolUse:
 
     @property
     def json(self) -> str:
-        """The arguments' JSON text."""
+        """The JSON text of the arguments."""
         return "".join(self.pieces)
 
     @property
     def input(self) -> Any:
-        """The arguments' value; what is complete of it, where they are cut off."""
+        """The value of the arguments; the complete part of it if they are truncated."""
         return from_json(self.json.encode(), partial_mode=True) if self.json else {}
 
 
@@ -296,7 +299,7 @@ Part = Text | Reasoning | Refusal | ToolUse
 
 
 class Stop(StrEnum):
-    """Why the model stopped."""
+    """Stop reasons."""
 
     END = "end"
     TOOL_USE = "tool_use"
@@ -308,16 +311,16 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole answer, before it is written in an API's words.
+    """A complete answer, before it is written in the format of an API.
 
     Attributes:
-        id: 24 letters and digits that identify the answer; each API puts its own prefix before them.
-        created: when, in seconds since 1970, by the simulator's clock.
-        model: the model's name, as asked for.
+        id: 24 letters and digits that identify the answer; each API adds its own prefix.
+        created: the time in seconds since 1970, by the simulator's clock.
+        model: the model name, as requested.
         parts: reasoning first, then prose and tool calls, in order.
-        stop: why it ends.
-        usage: what it cost.
-        stop_sequence: the text that ended it, with `Stop.STOP_SEQUENCE`.
+        stop: the stop reason.
+        usage: the token usage.
+        stop_sequence: the matched stop sequence, with `Stop.STOP_SEQUENCE`.
     """
 
     id: str
@@ -330,16 +333,16 @@ class Reply:
 
 
 class Tag(StrEnum):
-    """What a frame of a stream carries, so that a failure can find what it breaks."""
+    """The content of a stream frame, so that a fault can find the frames that it affects."""
 
     START = "start"
     PART = "part"  # a part begins or ends
     TEXT = "text"
     REASONING = "reasoning"
     ARGUMENTS = "arguments"
-    USAGE = "usage"  # nothing but the usage
+    USAGE = "usage"  # only the usage
     STOP = "stop"
-    END = "end"  # the mark after which nothing follows
+    END = "end"  # the end marker
     NOISE = "noise"  # pings and comments
 
 
@@ -348,7 +351,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Frame(Generic[T_co]):
-    """One chunk of a stream: bytes on a wire, an event in process; `tokens` of output leave with it."""
+    """A stream chunk with its number of output tokens: bytes on a wire, an event in process."""
 
     data: T_co
     tag: Tag
@@ -359,11 +362,11 @@ class Frame(Generic[T_co]):
 
 
 class ErrorKind(StrEnum):
-    """Errors that every provider knows, each with a status, a type and a shape of its own."""
+    """Errors common to all providers; each provider has its own status, type and format for them."""
 
     INVALID_REQUEST = "invalid_request"
     AUTHENTICATION = "authentication"
-    BILLING = "billing"  # out of credits: permanent until somebody pays
+    BILLING = "billing"  # out of credit: not retryable
     PERMISSION = "permission"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
@@ -377,7 +380,7 @@ class ErrorKind(StrEnum):
 
 
 class RetryForm(StrEnum):
-    """How a header says when to come back."""
+    """Formats of a retry header."""
 
     SECONDS = "seconds"
     DATE = "date"
@@ -386,11 +389,11 @@ class RetryForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetryHint:
-    """When to come back; providers that say so in the body do so whatever the form.
+    """A retry delay. Providers that state it in the body do so for any form.
 
     Attributes:
-        seconds: after how many seconds.
-        form: how a header says so.
+        seconds: the delay in seconds.
+        form: the format of the header.
     """
 
     seconds: float
@@ -398,15 +401,15 @@ class RetryHint:
 
 
 class ApiError(Exception):
-    """An error a provider would answer with.
+    """An error response of a provider.
 
     Attributes:
-        kind: which one.
-        message: what the caller is told.
-        param: the field at fault, as a path of the request's body, if there is one.
-        retry: when to come back, if the provider says so.
-        code: the provider's own finer code, where one is wanted that does not follow from the kind.
-        status: the HTTP status, where one is wanted that does not follow from the kind.
+        kind: the kind of error.
+        message: the error message.
+        param: the invalid field, as a path of the request body, if any.
+        retry: the retry delay, if the provider states one.
+        code: a provider-specific code, if it does not follow from the kind.
+        status: the HTTP status, if it does not follow from the kind.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The meaning of a scenario's rules: which of them answers, and where a conversation is then."""
+"""Script engine: which rule answers a prompt, and the next position of the conversation."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = ["Advance", "Match", "Position", "Script"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Match:
-    """What answers: a rule, or a turn of its sequence."""
+    """The source of an answer: a rule, or a turn of its sequence."""
 
     rule: int
     turn: int | None = None
 
     @property
     def label(self) -> str:
-        """Its name in captures and reports."""
+        """The name in captures and reports."""
         entry = f"response[{self.rule}]"
         return entry if self.turn is None else f"{entry}.turn[{self.turn}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a conversation is: in the sequence of a rule, before one of its turns."""
+    """The position of a conversation: in the sequence of a rule, before one of its turns."""
 
     rule: int
     turn: int
@@ -42,12 +42,12 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """What a prompt does.
+    """The effect of a prompt.
 
     Attributes:
-        match: what answers it, if anything does.
-        position: where the conversation is then.
-        entered: the rule with a `max_matches` of which one match is used up, if that is so.
+        match: the source of the answer, if any.
+        position: the next position of the conversation.
+        entered: the rule with `max_matches` of which one match is used up, if any.
     """
 
     match: Match | None = None
@@ -56,18 +56,18 @@ class Advance:
 
 
 class Script:
-    """A scenario's rules, compiled; immutable and safe to share.
+    """Compiled rules of a script; immutable and thread-safe.
 
     Args:
-        scenario: where they come from.
+        scenario: the source.
 
     Raises:
         PatternError: a pattern is not valid.
 
     Attributes:
-        scenario: where they come from.
-        names: what each rule is called over reloads: its name, or one that its pattern gives it.
-        indices: the way back.
+        scenario: the source.
+        names: the identity of each rule across reloads: its name, or one derived from its pattern.
+        indices: the inverse of `names`.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -83,15 +83,15 @@ class Script:
         self.indices = {name: index for index, name in enumerate(self.names)}
 
     def advance(self, subject: Subject, position: Position | None, counts: Mapping[int, int]) -> Advance:
-        """Find what answers a prompt.
+        """Find the answer to a prompt.
 
-        A sequence under way is asked first. What it does not expect ends it, and is then matched as if there
-        had been none.
+        An active sequence has priority. An unexpected prompt ends the sequence and is then matched as if the
+        sequence had not existed.
 
         Args:
             subject: the prompt.
-            position: where the conversation is.
-            counts: how often rules with a `max_matches` were entered.
+            position: the position of the conversation.
+            counts: how often rules with `max_matches` were entered.
         """
         if position is not None and self._expected.matches(self._expectation(position), subject):
             return Advance(
@@ -104,12 +104,12 @@ class Script:
         return Advance(Match(rule), self._before(rule, 0), rule if rule in self._limits else None)
 
     def step(self, match: Match) -> Rule | Turn:
-        """What the scenario says at a match: its response, its failure."""
+        """Return the rule or the turn of a match."""
         rule = self._rules[match.rule]
         return rule if match.turn is None else rule.turns[match.turn]
 
     def holds(self, position: Position) -> bool:
-        """Whether there is such a place, as there may not be after a reload."""
+        """Return True if the position exists; a reload may have removed it."""
         return (position.rule, position.turn) in self._expectations
 
     def _expectation(self, position: Position) -> int:

@@ -1,4 +1,37 @@
-"""The scripted LLM: one handle for tests in this process, for the HTTP server, and for the command line."""
+"""Simulator: the handle that answers requests in process, over HTTP and on the command line.
+
+The design goal is an answer that depends only on the script, its seed and the requests of the same
+conversation. Other conversations have an influence only if the script shares its counts; thread scheduling
+and restarts have none. A failing test can then be repeated, and parallel tests can share one simulator.
+
+A request is handled in one step, `begin`, under one lock:
+
+1. Find the conversation of the request, and number the request in it. The number and the seed determine all
+   random numbers and ids.
+2. Check the API key, then meter the request: context size, cache controls, rate limits. An error at this
+   point is the provider's own and leaves the script untouched.
+3. Select the fault: injected faults first, then script-wide ones. A fault of these two that replaces the
+   answer does not advance the script, so a retry meets the same turn.
+4. Match the prompt against the script, select the fault of the rule, and build the reply.
+5. Store the next position, capture the call, and record it if a recorder is set.
+
+The result is an `Exchange`. It contains all decisions as data and performs no input or output. The caller
+delivers it, in process or over HTTP, and reports three moments: started, finished, abandoned. Cache entries
+become visible and the bill is settled at these moments, because providers do the same: an entry exists once
+its answer starts, and an aborted stream still costs something.
+
+All state that outlives a request is in `Tables`. This makes `fork`, `reset` and the state file independent of
+what the state means. `step` saves the changed entries in one transaction.
+
+Invariants:
+
+- Once decided, an answer has advanced the script, whether or not it is delivered.
+- A request that cannot be parsed changes nothing but the capture log.
+- Credentials are stored and captured as fingerprints only.
+
+State is not bound to a connection, because HTTP clients pool and reopen connections. A global random
+generator was rejected, because its sequence would depend on other conversations.
+"""
 
 from __future__ import annotations
 
@@ -50,23 +83,22 @@ __all__ = ["Simulator"]
 class Simulator:
     """A scripted LLM.
 
-    What it answers follows from the scenario, its seed and the requests alone. Several threads may use it;
-    each request is one step.
+    Its answers depend only on the script, its seed and the requests. Thread-safe; each request is one atomic
+    step.
 
     Args:
-        scenario: what it says.
-        seed: instead of the scenario's own.
-        state: where it keeps what it remembers: tables, or a file that keeps them between processes; None
-            forgets everything with this handle.
-        capture: a file that gets a line of JSON for each call.
-        record: a scenario file that is to answer as this simulator did; what it held is replaced.
+        scenario: the script.
+        seed: overrides the seed of the script.
+        state: storage of all state: tables, or a file that persists between processes; None for memory only.
+        capture: a file that gets a line of JSON per call.
+        record: a script file that reproduces the answers; it is overwritten.
 
     Raises:
         PatternError: a pattern is not valid.
         FailedPreconditionError: the state file cannot be used.
 
     Attributes:
-        captured: every call, for queries and assertions.
+        captured: all calls, for queries and assertions.
     """
 
     def __init__(
@@ -101,46 +133,46 @@ class Simulator:
 
     @property
     def scenario(self) -> Scenario:
-        """What it says."""
+        """The script."""
         return self._script.scenario
 
     def fork(self) -> Simulator:
-        """An independent copy in the same state, which is kept in no file."""
+        """Return an independent copy with the same state, in memory only."""
         with self._lock:
             copy = Simulator(self.scenario, seed=self._seed, state=self._tables.fork())
             copy._injected += [replace(injected) for injected in self._injected]
             return copy
 
     def reload(self, scenario: Scenario) -> None:
-        """Go on by another scenario, from the next request on.
+        """Use another script from the next request on.
 
-        Sequences that are under way, counts, caches and limits stay. A rule is the same as before if it has
-        the same name or, without one, the same pattern.
+        Active sequences, counts, caches and limits remain. Rules are identified by name or, without a name,
+        by pattern.
 
         Raises:
-            PatternError: a pattern is not valid; everything stays as it was.
+            PatternError: a pattern is not valid; the old script stays in use.
         """
         with self._lock:
             self._play(scenario)
             self._meter.reload(scenario)
 
     def inject(self, failure: Failure) -> None:
-        """Let something go wrong with the next requests, before the scenario's own failures are asked."""
+        """Inject a fault into the next requests, before the faults of the script."""
         with self._lock:
             self._injected.append(Injected(f"injected[{len(self._injected)}]", failure))
 
     def advance(self, seconds: float) -> float:
-        """Move the virtual clock on, and say how late it is then, in seconds since 1970.
+        """Advance the virtual clock and return the new time, in seconds since 1970.
 
         Raises:
-            InvalidArgumentError: time does not run backwards, nor beyond the year 8999.
-            FailedPreconditionError: the scenario's clock is the machine's.
+            InvalidArgumentError: the step is negative, or ends beyond the year 8999.
+            FailedPreconditionError: the script uses the machine's clock.
         """
         with self.step():
             return self._clock.advance(seconds)
 
     def has_active_sequence(self, conversation: str = CONVERSATION, key: str = "") -> bool:
-        """Whether a named conversation is inside a sequence."""
+        """Return True if a named conversation is inside a sequence."""
         with self._lock:
             return self._conversations.has_active_sequence(conversation, key)
 
@@ -150,13 +182,13 @@ class Simulator:
             self._conversations.reset_turns()
 
     def reset_counts(self) -> None:
-        """End every sequence; count matches, requests and failures from the beginning."""
+        """End every sequence, and reset the counts of matches, requests and faults."""
         with self.step():
             self._conversations.reset_counts()
             self._injected.clear()
 
     def reset(self) -> None:
-        """Forget everything: conversations, calls, caches, limits, bills, what is stored, and the time."""
+        """Reset everything: conversations, calls, caches, limits, bills, stored objects and the clock."""
         with self.step():
             self.captured.clear()
             self._tables.clear()
@@ -169,60 +201,60 @@ class Simulator:
         self.close()
 
     def close(self) -> None:
-        """Let go of its files."""
+        """Close the files."""
         with self._lock:
             self._tables.close()
             self.captured.close()
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Let what happens inside happen at once, and keep all of it in the end."""
+        """Run a block under the lock, then save all changes."""
         with self._lock:
             yield
             self._tables.save()
 
-    # ---- asking in this process
+    # ---- in-process requests
 
     def execute(self, prompt: str, **how: Unpack[How]) -> Answer:
-        """Ask, and get the whole answer at once, however long it would have taken.
+        """Return the complete answer at once, without its delays.
 
         Args:
-            prompt: what the user says; what was said before is not repeated.
+            prompt: the user message; earlier messages are not repeated.
             how: see `How`.
 
         Raises:
-            ApiError: the request was refused, or an error arrived inside the answer.
-            InterruptedAnswerError: the answer ends before its end.
-            UnreadableAnswerError: what arrives is no answer.
+            ApiError: the request was rejected, or an error arrived inside the answer.
+            InterruptedAnswerError: the answer ends before it is complete.
+            UnreadableAnswerError: the received bytes are not a valid answer.
         """
         return answer(self.begin(request(prompt, how)))
 
     def stream(self, prompt: str, **how: Unpack[How]) -> AsyncIterator[Event]:
-        """Ask, and get the answer piece by piece, at its own pace; see `execute`."""
+        """Yield the events of the answer at their own pace. See `execute`."""
         return events(self.begin(request(prompt, how)))
 
     @property
     def accounts(self) -> Sequence[Account]:
-        """What every key has used of every model, and owes for it in pico-dollars."""
+        """The usage of every key and model, and its cost in pico-dollars."""
         with self._lock:
             return list(self._meter.ledger)
 
-    # ---- what wire modules ask
+    # ---- services for wire modules
 
     def now(self) -> float:
-        """Seconds since 1970 by the simulator's clock."""
+        """Return the time in seconds since 1970, by the simulator's clock."""
         return self._clock.now()
 
     def models(self, api: Api) -> Sequence[Model]:
-        """The models that are known of an API's provider."""
+        """Return the known models of an API's provider."""
         return catalogue().of(api)
 
     def objects(self, name: str) -> Table:
-        """What an API stores under a name."""
+        """Return the table of objects that an API stores under a name."""
         return self._tables[name]
 
     def remember(self, stored: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep what an API stores of an answer: values by table and key."""
+        """Store objects of an answer: values by table and key."""
         with self.step():
             for name, values in stored.items():
                 for key, value in values.items():
@@ -231,10 +263,10 @@ class Simulator:
     # ---- answering
 
     def begin(self, request: Request) -> Exchange:
-        """Decide what answers a request.
+        """Decide the answer to a request.
 
-        The request uses up what it may of limits and counts, and takes its conversation one step on, whether
-        or not the answer is ever delivered.
+        The request consumes limits and counts and advances its conversation, whether or not the answer is
+        delivered.
         """
         with self.step():
             conversation = self._conversations.find(request)
@@ -267,13 +299,13 @@ class Simulator:
         self.captured.record(Asked.of(exchange.request, subject), self.now(), exchange.label, came)
 
     def _closest(self, subject: Subject) -> tuple[str, ...]:
-        """The rules that come closest to what none of them matches."""
+        """Return the rules closest to an unmatched prompt."""
         if self._near_misses is None:
             self._near_misses = NearMisses(self.scenario.responses)
         return tuple(str(near) for near in self._near_misses.closest(subject))
 
     def refuse(self, api: Api, error: ApiError) -> None:
-        """Note a request that could not be read; it changes nothing."""
+        """Capture a request that could not be parsed; no other state changes."""
         self.captured.record(Asked(api), self.now(), None, Failed(error.kind.value, error.message))
 
     def _check_key(self, request: Request) -> None:
@@ -290,7 +322,7 @@ class Simulator:
         metered: Metered,
     ) -> Exchange:
         failure = self._failing.in_general(conversation)
-        # What fails before the model has its turn leaves the script where it is.
+        # A fault before the model runs leaves the script unchanged.
         advances = failure is None or KINDS[failure.type].spoils
         scripted = self._stepping.advance(subject, conversation) if advances else Scripted()
         own = scripted.failure
@@ -345,10 +377,10 @@ class Simulator:
 
 
 class _NoMatchError(ApiError):
-    """No rule matches, and there is nothing to answer by default."""
+    """No rule matches, and the script has no default response."""
 
     def __init__(self, closest: Sequence[str]) -> None:
-        message = "no rule of the scenario matches this prompt, and it has no default_response"
+        message = "no rule of the script matches this prompt, and the script has no default_response"
         if closest:
-            message += f"; the closest: {' | '.join(closest)}"
+            message += f"; near misses: {' | '.join(closest)}"
         super().__init__(ErrorKind.INVALID_REQUEST, message)

@@ -1,7 +1,7 @@
-"""Where the simulator keeps what it has to remember: bounded tables of JSON values.
+"""Bounded state tables of the simulator, with JSON values.
 
-Everything that outlives a request lives in a `Table`, so that forking, resetting and keeping state in a file
-are each written once. A value is never changed in place; it is replaced.
+All state that outlives a request is in a `Table`, so that fork, reset and persistence are implemented once.
+Values are never changed in place; they are replaced.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ LIMIT = 1_000_000
 
 
 class Table:
-    """A mapping from text to JSON values that forgets what was unused longest, and knows what changed.
+    """LRU table of JSON values that tracks its changes.
 
     Args:
-        limit: how many entries are remembered.
+        limit: maximum number of entries.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -35,11 +35,11 @@ class Table:
         return len(self._entries)
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the keys, from the one that was unused longest."""
+        """Iterate over the keys, least recently used first."""
         return iter(self._entries)
 
     def get(self, key: str) -> Any:
-        """The value, or None; looking counts as use."""
+        """Return the value or None; marks the entry as used."""
         value = self._entries.get(key)
         if value is not None:
             self._entries.move_to_end(key)
@@ -60,25 +60,25 @@ class Table:
                 self._changed.add(forgotten)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         if self._changed is not None:
             self._changed.update(self._entries)
         self._entries.clear()
 
     def fork(self) -> Table:
-        """An independent copy, which is not watched."""
+        """Return an independent copy that does not track changes."""
         copy = Table(self._limit)
         copy._entries = self._entries.copy()
         return copy
 
     def watch(self, entries: dict[str, Any]) -> None:
-        """Take over what was kept elsewhere, oldest first, and note changes from now on."""
+        """Load stored entries, oldest first, and track changes from now on."""
         for key, value in entries.items():
             self.put(key, value)
         self._changed = set()
 
     def changes(self) -> dict[str, Any]:
-        """What has changed since this was last asked: values by key, None for what is gone."""
+        """Return and clear the changes since the last call: values by key, None for removed keys."""
         changed = {key: self._entries.get(key) for key in sorted(self._changed or ())}
         if self._changed:
             self._changed.clear()
@@ -86,10 +86,10 @@ class Table:
 
 
 class Tables:
-    """All tables of a simulator, by name; one that is new begins empty.
+    """All tables of a simulator, by name; created empty on first use.
 
     Args:
-        store: where they are kept between processes; None forgets them with this one.
+        store: the persistent storage; None for memory only.
     """
 
     def __init__(self, store: Store | None = None) -> None:
@@ -107,22 +107,22 @@ class Tables:
         return table
 
     def fork(self) -> Tables:
-        """An independent copy that is kept nowhere."""
+        """Return an independent copy in memory only."""
         copy = Tables()
         copy._tables = {name: table.fork() for name, table in self._tables.items()}
         return copy
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries of all tables."""
         for table in self._tables.values():
             table.clear()
 
     def save(self) -> None:
-        """Keep what has changed since the last time, all of it or nothing."""
+        """Store the changes since the last save, as one transaction."""
         if self._store is not None:
             self._store.save({name: table.changes() for name, table in self._tables.items()})
 
     def close(self) -> None:
-        """Let go of the place they are kept in."""
+        """Close the storage."""
         if self._store is not None:
             self._store.close()

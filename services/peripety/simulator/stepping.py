@@ -1,4 +1,4 @@
-"""One step of a conversation through the script: what it says, and where the conversation is then."""
+"""Script cursor: one step of a conversation through the script."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["Scripted", "Stepping"]
 
 
 class Scripted(NamedTuple):
-    """What the script says to a prompt.
+    """The scripted answer to a prompt.
 
     Attributes:
-        label: what answers: `response[i]`, `response[i].turn[j]`, `default`; None if nothing does.
+        label: the source: `response[i]`, `response[i].turn[j]`, `default`; None without a match.
         response: the answer.
-        failure: what may go wrong with it.
-        position: where the conversation is after it.
+        failure: its fault, which may occur.
+        position: the next position of the conversation.
     """
 
     label: str | None = None
@@ -33,11 +33,11 @@ class Scripted(NamedTuple):
 
 
 class Stepping:
-    """Takes conversations through a script.
+    """Mover of conversations through a script.
 
     Args:
         script: the rules.
-        conversations: where each conversation is.
+        conversations: the position of each conversation.
     """
 
     def __init__(self, script: Script, conversations: Conversations) -> None:
@@ -45,7 +45,7 @@ class Stepping:
         self._conversations = conversations
 
     def advance(self, subject: Subject, conversation: Conversation) -> Scripted:
-        """What the script says to a prompt; a rule that may be entered only so often is entered once more."""
+        """Return the scripted answer to a prompt. Counts the entry of a rule with `max_matches`."""
         script, conversations = self._script, self._conversations
         position = conversations.position(conversation, script)
         advance = script.advance(subject, position, conversations.counts(conversation, script))
@@ -64,13 +64,15 @@ class Stepping:
         reply: Reply | None,
         failure: Failure | None,
     ) -> None:
-        """Note where a conversation is, for a caller with the answer and for one who has to ask again.
+        """Store the position of a conversation.
+
+        Covers a client that received the answer, and one that retries.
 
         Args:
             conversation: the conversation.
-            position: where it is.
-            reply: the answer, if there is one.
-            failure: what goes wrong with it.
+            position: the next position.
+            reply: the answer, if any.
+            failure: the fault.
         """
         arrives = failure is None or KINDS[failure.type].place is Place.ANSWER
         begins = conversation.place == conversation.scope

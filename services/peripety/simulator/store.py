@@ -1,4 +1,4 @@
-"""The simulator's state in a file, so that the next process goes on where this one stopped."""
+"""State file: simulator state in SQLite, so that the next process continues from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Store"]
 
 _APPLICATION = 0x7065_7369  # "pesi", in the file's header
-_PATIENCE = 1.0  # seconds: a process that held the file may be about to end
+_PATIENCE = 1.0  # seconds: the process that holds the file may be about to exit
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -31,10 +31,10 @@ class Store:
     """Tables in a SQLite file.
 
     Args:
-        path: the file; made if it is not there.
+        path: the file; created if it does not exist.
 
     Raises:
-        FailedPreconditionError: the file cannot be used, or is something else.
+        FailedPreconditionError: the file cannot be used or is not a state file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,8 +46,8 @@ class Store:
             (application,) = self._database.execute("PRAGMA application_id").fetchone()
             (count,) = self._database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             if count and application != _APPLICATION:
-                raise self._unusable("it is another program's database")
-            # Two processes would overwrite what the other remembers: the second one is told so.
+                raise self._unusable("it is a database of another program")
+            # Two processes would overwrite each other's state, so the second one fails.
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute(f"PRAGMA application_id = {_APPLICATION}")
@@ -55,12 +55,12 @@ class Store:
         except sqlite3.Error as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 raise FailedPreconditionError(
-                    f"the state file {path} is another process's; end that one, or name another file"
+                    f"the state file {path} is used by another process; choose another file"
                 ) from error
             raise self._unusable(str(error)) from error
 
     def load(self) -> dict[str, dict[str, Any]]:
-        """All tables, each with its entries from the oldest on."""
+        """Return all tables, each with its entries, oldest first."""
         tables: dict[str, dict[str, Any]] = {}
         rows = self._database.execute("SELECT name, key, value FROM entries ORDER BY number")
         for name, key, value in rows:
@@ -68,7 +68,7 @@ class Store:
         return tables
 
     def save(self, changes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Replace entries, or remove those that are None; all of them or none.
+        """Replace entries in one transaction; the value None removes an entry.
 
         Raises:
             FailedPreconditionError: the file cannot be written.
@@ -93,5 +93,5 @@ class Store:
 
     def _unusable(self, why: str) -> FailedPreconditionError:
         return FailedPreconditionError(
-            f"the state file {self._path} cannot be used: {why}; name another, or remove it to start afresh"
+            f"the state file {self._path} cannot be used: {why}; choose another file or remove it"
         )

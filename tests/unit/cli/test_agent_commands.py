@@ -13,9 +13,9 @@ EXAMPLE = "agent.toml"
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--rerun", "a"], "--rerun goes with --resume"),
-        (["--following"], "go with --rerun"),
-        (["--system", "s"], "go with --rerun"),
+        (["--rerun-phase", "a"], "--rerun-phase needs --resume"),
+        (["--following"], "need --rerun-phase"),
+        (["--system", "s"], "need --rerun-phase"),
     ],
 )
 def test_options_that_need_others_say_so(options: list[str], told: str) -> None:

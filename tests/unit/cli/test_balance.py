@@ -28,7 +28,7 @@ def test_what_moved_is_told_in_a_table_that_names_the_rules() -> None:
     assert heading.split() == ["number", "before", "after", "what", "changed"]
     assert rows
     assert all("→" in row and "%)" in row for row in rows)
-    assert "60.0% to 70.0% was asked for" in result.stdout
+    assert "target 60.0% to 70.0%" in result.stdout
 
 
 def test_the_specification_goes_to_a_file(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_json_holds_all_of_it_in_one_line() -> None:
 def test_nothing_moves_where_nothing_has_to() -> None:
     result = run(siege(), "0-100")
     assert result.exit_code == 0
-    assert "no number had to be moved" in result.stdout
+    assert "no number had to be changed" in result.stdout
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])

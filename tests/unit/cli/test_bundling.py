@@ -59,7 +59,7 @@ def test_a_stored_session_is_played_again() -> None:
     session_id = imported()
     result = run("replay", session_id)
     assert result.exit_code == 0
-    assert result.stdout == f"3 turns played again on the {sim.BACKEND} core, 0 of them differ\n"
+    assert result.stdout == f"3 turns replayed on the {sim.BACKEND} core, 0 of them differ\n"
     *turns, end = map(
         json.loads, run("replay", session_id, "--first-turn", "2", "--json").stdout.splitlines()
     )
@@ -83,4 +83,4 @@ def test_a_session_that_is_not_there_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_the_help_says_what_a_bundle_gives_away() -> None:
-    assert "everything, also what no player may see" in " ".join(run("export", "--help").stdout.split())
+    assert "the whole state, including what no player may see" in " ".join(run("export", "--help").stdout.split())

@@ -45,7 +45,7 @@ def test_a_fair_scenario_gives_zero_and_a_table(fair: str) -> None:
     assert first == "Alpha: certified"
     assert heads.split()[:3] == ["persona", "runs", "lost"]
     assert [row.split()[0] for row in rows[:2]] == ["random", "greedy"]
-    assert rows[2] == "asked for: the random persona loses 10.0% to 100.0%"
+    assert rows[2] == "target: the random persona loses 10.0% to 100.0%"
 
 
 def test_an_unfair_one_gives_one_and_says_why(unfair: str) -> None:

@@ -118,7 +118,7 @@ def test_a_number_that_is_not_listed_costs_no_turn(
     choice = Person().choose(1, [engine_pb2.LegalAction(action_id="a")])
     assert choice is not None
     assert [action.action_id for action in choice.actions] == ["a"]
-    assert "no action has that number" in capsys.readouterr().out
+    assert "unknown number" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("question", ["?", "help"])
@@ -128,7 +128,7 @@ def test_help_is_given_on_request_and_costs_no_turn(
     typed += [question, "q"]
     assert Person().choose(1, []) is None
     explained = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert explained == ["number", "words", "Enter", "?", "q"]
+    assert explained == ["number", "text", "Enter", "?", "q"]
 
 
 def test_enter_lets_the_turn_pass(typed: list[str]) -> None:

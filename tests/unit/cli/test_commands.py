@@ -137,7 +137,7 @@ def test_a_size_that_is_not_known_is_not_told(
     with pytest.raises(SystemExit):
         cli.main()
     said = capsys.readouterr()
-    assert "longer than the 1048576 bytes" in said.out + said.err
+    assert "exceeds the limit of 1048576 bytes" in said.out + said.err
     assert "1048577" not in said.out + said.err
 
 
@@ -186,13 +186,13 @@ def test_dry_run_of_a_wrong_document_raises_its_findings(bad: str) -> None:
 
 @pytest.mark.parametrize("command", ["play", "generate"])
 def test_a_description_that_is_too_long_is_refused_before_anything_starts(command: str) -> None:
-    arguments = [command, "--about", "-", *(["--auto"] if command == "play" else [])]
+    arguments = [command, "--description", "-", *(["--auto"] if command == "play" else [])]
     result = run(*arguments, stdin=b"x" * (1024 * 1024 + 1))
     assert isinstance(result.exception, InvalidArgumentError)
 
 
 def test_play_without_a_terminal_asks_for_auto() -> None:
-    result = run("play", "--about", "text")
+    result = run("play", "--description", "text")
     assert result.exit_code == 2
     assert "--auto" in result.stderr
 
@@ -230,9 +230,9 @@ def test_serve_knows_its_services() -> None:
         (
             UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"),
             2,
-            ["error: An argument is not UTF-8: 'a\\udcff'"],
+            ["error: argument is not UTF-8: 'a\\udcff'"],
         ),
-        (InternalError("A defect", retry_after=2), 1, ["A defect (INTERNAL)", "try again in 2 s"]),
+        (InternalError("A defect", retry_after=2), 1, ["A defect (INTERNAL)", "retry in 2 s"]),
     ],
 )
 def test_errors_are_told_in_a_paragraph(

@@ -94,7 +94,7 @@ def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
 
 
 def generate(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["generate", "--about", "x", *map(str, arguments)])
+    return CliRunner().invoke(app, ["generate", "--description", "x", *map(str, arguments)])
 
 
 @pytest.mark.usefixtures("writer")
@@ -125,7 +125,7 @@ def test_a_pipe_gets_the_specification_and_nothing_else(options: tuple[str, ...]
 def test_what_was_written_before_says_so_and_cost_nothing(writer: Writer, tmp_path: Path) -> None:
     writer.events = [Written(completed=Written.Completed(spec=SPEC, model="p/m", from_cache=True))]
     lines = generate("--out", tmp_path / "a.json").stdout.splitlines()
-    assert lines[-1] == "  written by p/m before, for the same description"
+    assert lines[-1] == "  written by p/m, cached for the same description"
 
 
 def test_without_options_the_strictest_level_and_the_usual_limits_are_asked_for(writer: Writer) -> None:

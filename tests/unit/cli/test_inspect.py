@@ -1,4 +1,4 @@
-"""`peripety inspect`: what it prints, what it writes, and what it refuses."""
+"""`peripety graph`: what it prints, what it writes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PARTS = {
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["inspect", *arguments])
+    return CliRunner().invoke(app, ["graph", *arguments])
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_flowchart_is_printed_and_nothing_else(source: str) -> None:
 
 
 def test_standard_input_is_read() -> None:
-    result = CliRunner().invoke(app, ["inspect", "-", "--runs", "0"], input=document(**PARTS))
+    result = CliRunner().invoke(app, ["graph", "-", "--runs", "0"], input=document(**PARTS))
     assert result.stdout.startswith("Alpha\n")
 
 

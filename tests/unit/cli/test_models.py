@@ -45,7 +45,7 @@ def test_the_table_names_limits_prices_and_the_cache() -> None:
 def test_a_tier_and_a_peak_have_a_line_of_their_own() -> None:
     assert "  from 100,001 tokens" in run("--provider", "anthropic").stdout
     lines = run("--provider", "deepseek").stdout.splitlines()
-    assert [line.split()[-3:] for line in lines if "in peak hours" in line] == [
+    assert [line.split()[-3:] for line in lines if "at peak hours" in line] == [
         ["0.30", "1.20", "0.006"],
         ["1.32", "3.96", "0.044"],
     ]

@@ -49,7 +49,7 @@ def test_many_rows_are_read_some_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_file_without_the_column_names_those_it_has(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"no column spec.*its columns: words"):
+    with pytest.raises(InvalidArgumentError, match=r"column spec .* is missing; columns: words"):
         list(rows(written(tmp_path / "a.parquet", words=pa.array(["x"]))))
 
 

@@ -93,7 +93,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
 
 
 def told(*arguments: str) -> list[str]:
-    done = CliRunner().invoke(app, [*arguments, "--about", "x"])
+    done = CliRunner().invoke(app, [*arguments, "--description", "x"])
     assert done.exit_code == 0, done.output
     return done.stdout.splitlines()
 
@@ -119,19 +119,18 @@ def test_play_tells_every_repair_and_every_warning() -> None:
         "    event 'a': weight 0.1 → 0.15 (+50 %)",
         "    warning LOST_AT_ONCE /: every run ends in its first turn",
         "  (this narration is void: not JSON)",
-        "  (told by the server, OUTCOME_INVALID: no valid answer)",
-        "  committed , told by the server: lost",
+        "  (fallback narration, OUTCOME_INVALID: no valid answer)",
+        "  committed , fallback narration: lost",
     ):
         assert line in lines
     assert lines[-1] == (
-        "1 turn: 0 narrated, 0 repaired, 1 told by the server, 0 abandoned: "
-        "2 calls · 90 in (0 cached, 0%) · 7 out"
+        "1 turn: 0 narrated, 0 repaired, 1 fallback, 0 abandoned: 2 calls · 90 in (0 cached, 0%) · 7 out"
     )
 
 
 def test_the_only_playable_entity_is_taken_and_what_it_wins_by_is_told(fakes: Fakes) -> None:
     lines = told("play", "--auto")
-    start = lines.index("  seen by a (a)")
+    start = lines.index("  point of view: a (a)")
     assert lines[start + 1] == "    wins at 9, loses at 0"
     assert [request.pov_entity_id for request in fakes.requests] == ["a", "a", "a"]
 

@@ -88,7 +88,7 @@ def test_a_rule_that_decides_nothing_is_told_with_who_is_to_blame() -> None:
     result = run("analyze", "-", given=policy(BOTH, ONE))
     assert result.exit_code == 1, result.output
     assert result.stdout.startswith("a: shadowed: ")
-    assert "  shown by: alpha/one {}\n" in result.stdout
+    assert "  example: alpha/one {}\n" in result.stdout
     sound = run("analyze", "-", given=policy(ONE))
     assert (sound.exit_code, sound.stdout) == (0, "0 issues\n")
 
@@ -99,13 +99,13 @@ def test_what_becomes_allowed_is_told_with_a_call(tmp_path: Path) -> None:
     assert differing.exit_code == 1, differing.output
     assert "deny by no rule → allow by b: alpha/two {}\n" in differing.stdout
     same = run("diff", before, before)
-    assert (same.exit_code, same.stdout) == (0, "they decide every request the same\n")
+    assert (same.exit_code, same.stdout) == (0, "the policies decide every request alike\n")
 
 
 def test_scenarios_that_are_missing_are_made_and_kept_with_the_others(tmp_path: Path) -> None:
     folder = written(tmp_path, policy(ONE), scenario("alpha", "one", "allow"))
     suite = tmp_path / "more.json"
-    made = run("cover", folder, "--out", str(suite))
+    made = run("generate-scenarios", folder, "--out", str(suite))
     assert made.exit_code == 0, made.output
     assert "deny: alpha/two {}\n" in made.stdout
     first, *others = json.loads(suite.read_text(encoding="utf-8"))
@@ -116,7 +116,7 @@ def test_scenarios_that_are_missing_are_made_and_kept_with_the_others(tmp_path: 
 
 def test_a_policy_with_errors_is_refused_with_all_of_them(tmp_path: Path) -> None:
     folder = written(tmp_path, policy(rule("structural-a", "allow", tools=["three"])))
-    for command in ("verify", "analyze", "mutate", "cover"):
+    for command in ("verify", "analyze", "mutate", "generate-scenarios"):
         refused = run(command, folder)
         assert isinstance(refused.exception, SpecError), command
         assert len(refused.exception.findings) == 2
@@ -139,6 +139,6 @@ def test_a_policy_that_is_not_stored_is_not_found() -> None:
 def test_where_no_scenarios_are_named_they_are_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "policy.json"
     path.write_text(json.dumps(policy()), encoding="utf-8")
-    for command in ("verify", "mutate", "cover"):
+    for command in ("verify", "mutate", "generate-scenarios"):
         refused = run(command, str(path))
         assert (refused.exit_code, "--scenarios FILE" in refused.stderr) == (2, True)

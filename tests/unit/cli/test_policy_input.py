@@ -61,7 +61,7 @@ def test_what_is_not_named_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [(b"[", "no JSON"), (b"\xff", "UTF-8"), (b"[" * 10**5, "no JSON")]
+    ("content", "words"), [(b"[", "not JSON"), (b"\xff", "UTF-8"), (b"[" * 10**5, "not JSON")]
 )
 def test_a_file_that_is_no_json_is_named(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "tools.json").write_bytes(content)

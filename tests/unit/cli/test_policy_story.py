@@ -73,13 +73,11 @@ def test_the_end_sums_up() -> None:
     policy = pb.CompiledPolicy(document=DOCUMENT, scenarios=[SCENARIO], verification=report)
     compiled = Event.Compiled(policy=policy, findings=[WARNING], from_cache=True)
     first, *others = told(Event(compiled=compiled))
-    assert (
-        first == "1 rule, 1 scenario (1 generated), as compiled before for the same input; no model was asked"
-    )
+    assert first == "1 rule, 1 scenario (1 generated), cached for the same input; no model was called"
     assert others == [
         "  rule coverage: 2 of 2 (100%)",
-        "  mutants killed: 3 of 3 (100.0%), 0 more proved to change nothing",
-        "  0 decisions on the way",
+        "  mutants killed: 3 of 3 (100.0%), 0 more proved equivalent",
+        "  0 decisions recorded",
         "  warning ODD /: odd",
     ]
 

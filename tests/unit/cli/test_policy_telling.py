@@ -58,7 +58,7 @@ def test_survivors_are_told_with_what_they_change() -> None:
     survivor = quality.Mutant(operator="drop_rule", path="/rules/0", before=b'{"id":"a"}')
     score = quality.MutationScore(killed=9, survived=1, equivalent=2, score=0.9, survivors=[survivor])
     assert [*mutation_lines(score)] == [
-        "  mutants killed: 9 of 10 (90.0%), 2 more proved to change nothing",
+        "  mutants killed: 9 of 10 (90.0%), 2 more proved equivalent",
         "    survives: drop_rule /rules/0: rule a → nothing",
     ]
 
@@ -97,7 +97,7 @@ def test_an_entry_of_the_audit_says_who_decided_what() -> None:
     ]
     assert [*map(audit_line, entries)] == [
         "  model:a/b: alpha: expects escalate, not deny; so",
-        "  engine: about alpha: discarded, r always says deny",
+        "  engine: about alpha: discarded, r always decides deny",
         "  model:a/b: rule r: changed; so",
-        "  model:a/b: alpha: blames scenario, which was put aside; so",
+        "  model:a/b: alpha: blames scenario, which was overruled; so",
     ]

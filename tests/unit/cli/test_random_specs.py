@@ -31,9 +31,9 @@ def test_a_file_gets_the_same_and_more_of_them_begin_like_fewer(tmp_path: Path) 
 
 
 def test_a_text_and_chance_exclude_each_other() -> None:
-    result = run("--random", "3", "--about", "a text")
+    result = run("--random", "3", "--description", "a text")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "--about" in result.stderr
+    assert "--description" in result.stderr
 
 
 def test_a_file_that_cannot_be_written_is_misuse(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_bundle_that_is_right_gives_zero(bundle: Path) -> None:
     assert verdict == "the bundle is right"
     assert f"specification {GAME.program.spec_hash[:12]}, no certificate" in about
     assert turns == (
-        f"  3 of 3 turns played again on the {sim.BACKEND} core, 0 of them differ;"
+        f"  3 of 3 turns replayed on the {sim.BACKEND} core, 0 of them differ;"
         f" chain {GAME.header().chain_hash[:12]}"
     )
 

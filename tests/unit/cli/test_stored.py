@@ -93,10 +93,10 @@ def test_what_is_deleted_is_gone() -> None:
 
 def test_what_is_stored_is_inspected_by_its_id() -> None:
     stored = compiled(chance(0.5))
-    result = run("inspect", stored["scenario_id"], "--runs", "64", "--json")
+    result = run("graph", stored["scenario_id"], "--runs", "64", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["spec_hash"] == stored["spec_hash"]
-    assert isinstance(run("inspect", f"scn_{'0' * 24}").exception, NotFoundError)
+    assert isinstance(run("graph", f"scn_{'0' * 24}").exception, NotFoundError)
 
 
 def test_a_scenario_is_changed_by_a_text_and_what_differs_is_told() -> None:

@@ -92,7 +92,7 @@ def test_markup_and_escapes_in_prose_are_shown_as_text(told: Told) -> None:
     [
         (session_pb2.RESOLUTION_NARRATED, "committed abababababab: "),
         (session_pb2.RESOLUTION_REPAIRED, "narration repaired once"),
-        (session_pb2.RESOLUTION_SERVER_RESOLVED, "told by the server"),
+        (session_pb2.RESOLUTION_SERVER_RESOLVED, "fallback narration"),
     ],
 )
 def test_how_the_turn_came_about_is_said(
@@ -117,14 +117,13 @@ def test_a_game_ends_with_how_its_turns_came_about_and_what_they_used(told: Told
     used = common_pb2.ModelUsage(calls=5, tokens=common_pb2.TokenUsage(input_tokens=200, output_tokens=30))
     told.story.end(session_pb2.Session(usage=used))
     assert told.lines[-1] == (
-        "5 turns: 2 narrated, 1 repaired, 1 told by the server, 1 abandoned: "
-        "5 calls · 200 in (0 cached, 0%) · 30 out"
+        "5 turns: 2 narrated, 1 repaired, 1 fallback, 1 abandoned: 5 calls · 200 in (0 cached, 0%) · 30 out"
     )
 
 
 def test_a_game_without_a_model_ends_without_figures_of_one(told: Told) -> None:
     told.story.end(session_pb2.Session())
-    assert told.lines == ["", "0 turns: 0 narrated, 0 repaired, 0 told by the server, 0 abandoned"]
+    assert told.lines == ["", "0 turns: 0 narrated, 0 repaired, 0 fallback, 0 abandoned"]
 
 
 def test_the_end_of_a_run_is_told_with_its_condition(told: Told) -> None:
@@ -138,7 +137,7 @@ def test_the_end_of_a_run_is_told_with_its_condition(told: Told) -> None:
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (Event(degraded=Event.Degraded(reason="R", message="no answer")), "told by the server, R: no answer"),
+        (Event(degraded=Event.Degraded(reason="R", message="no answer")), "fallback narration, R: no answer"),
         (Event(narrative_retracted=Event.NarrativeRetracted(reason="invalid")), "void: invalid"),
         (Event(dialogue=Event.Dialogue(entity_id="b", utterance="well")), "  b: well"),
         (
@@ -163,7 +162,7 @@ def test_a_session_begins_with_whose_eyes_see_it_and_what_is_at_stake(told: Told
     assert told.lines == [
         "",
         "Session s, seed 7, turn 0",
-        "  seen by Alpha (a)",
+        "  point of view: Alpha (a)",
         "    wins at 9",
         "    loses at 0\ufffd[2J",
     ]
@@ -171,7 +170,7 @@ def test_a_session_begins_with_whose_eyes_see_it_and_what_is_at_stake(told: Told
 
 def test_a_session_that_nobody_in_particular_sees_says_so(told: Told) -> None:
     told.story.session(session_pb2.Session(session_id="s"), PUBLIC)
-    assert told.lines[-1] == "  seen by everybody (the public view)"
+    assert told.lines[-1] == "  point of view: the public view"
 
 
 def test_an_event_of_a_later_version_is_skipped(told: Told) -> None:

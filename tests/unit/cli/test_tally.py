@@ -51,7 +51,7 @@ def test_the_summary_counts_verdicts_and_what_was_found(clock: Clock) -> None:
         tally.add(verdict)
     clock.now = 0.5
     first, *codes = tally.lines()
-    assert first == "1 valid, 2 invalid, 1 unreadable, 1 undecided in 0.5 s, 6 a second"
+    assert first == "1 valid, 2 invalid, 1 unreadable, 1 undecided in 0.5 s, 6 per second"
     assert codes == ["  1 INVALID_JSON", "  1 WRONG_TYPE"]
 
 
@@ -66,8 +66,8 @@ def test_long_work_without_a_terminal_is_told_every_few_seconds(
             tally.add(good)
             advance(50)
     assert capsys.readouterr().err.splitlines() == [
-        "5 checked, 1 a second, about 15 s left",
-        "10 checked, 1 a second, about 10 s left",
+        "5 checked, 1 per second, about 15 s left",
+        "10 checked, 1 per second, about 10 s left",
     ]
 
 

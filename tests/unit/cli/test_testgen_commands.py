@@ -153,7 +153,7 @@ def test_a_run_is_asked_for_as_the_options_say_and_told(server: str, script: Scr
         "3",
         "--target",
         "4",
-        "--no-floor",
+        "--no-baseline",
     ]
     more = [
         "--parallel",
@@ -223,16 +223,16 @@ def test_each_kind_of_subject_is_named_and_brings_its_context(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "say what is to be tested"),
-        (["a", "--file", "b"], "one word too many"),
-        (["a", "b"], "b is one word too many"),
-        (["a", "--scenario", "s", "--policy", "p"], "one of --scenario, --policy and --command"),
-        (["a", "--command"], "name the command after --"),
-        (["a", "--format", "json"], "--format goes with -o"),
+        ([], "the description is missing"),
+        (["a", "--file", "b"], "unexpected argument"),
+        (["a", "b"], "unexpected argument b"),
+        (["a", "--scenario", "s", "--policy", "p"], "--scenario, --policy and --command exclude each other"),
+        (["a", "--command"], "the command is missing after --"),
+        (["a", "--format", "json"], "--format needs -o"),
         (["a", "-o", "tests.txt"], "add --format"),
         (["a", "--target", "9999999999"], "1000000000"),
         (["a", "--max-rounds", "9999999999"], "1000000000"),
-        (["a", "-o", "no/such/folder/tests.py"], "name a file in a folder"),
+        (["a", "-o", "no/such/folder/tests.py"], "choose a file in an existing folder"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_before_anybody_is_asked(
@@ -292,14 +292,14 @@ def test_who_loses_the_server_is_told_how_to_go_on(server: str, script: Script) 
     script.breaks_after = (1, grpc.StatusCode.INTERNAL)
     done = run(server, "generate", "d")
     assert isinstance(done.exception, PeripetyError)
-    assert f"go on with: peripety testgen resume run_1 --server {server}" in done.stderr
+    assert f"continue with: peripety testgen resume run_1 --server {server}" in done.stderr
 
 
 def test_who_cannot_write_the_tests_is_told_how_to_come_to_them(server: str) -> None:
     done = run(server, "generate", "d", "-o", "/dev/full", "--format", "json")
     assert done.exit_code == 2
     assert "cannot write /dev/full" in done.stderr
-    assert "what was made is kept; go on with: peripety testgen resume run_1" in done.stderr
+    assert "the tests made so far are stored; continue with: peripety testgen resume run_1" in done.stderr
 
 
 def test_what_a_server_calls_its_runs_and_errors_steers_no_terminal_and_no_shell(
@@ -320,7 +320,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_gone_on_with(
         patched.setattr(TestStory, "tell", lambda _story, _event: signal.raise_signal(signal.SIGINT))
         done = run(server, "generate", "d")
     assert done.exit_code == 130
-    assert f"go on with: peripety testgen resume run_1 --server {server}" in done.stderr
+    assert f"continue with: peripety testgen resume run_1 --server {server}" in done.stderr
     script.waits = False
     assert "1 test in 1 round" in run(server, "resume", "run_1").stdout
 
@@ -336,13 +336,13 @@ def test_a_run_that_fails_says_why(server: str, script: Script) -> None:
 
 def test_a_test_that_fails_makes_the_exit_code_1(server: str, script: Script) -> None:
     passing = run(server, "run", "run_1", "--repeat", "2", "--mutation")
-    assert (passing.exit_code, passing.stdout.splitlines()[-1]) == (0, "1 passed, 0 did not")
+    assert (passing.exit_code, passing.stdout.splitlines()[-1]) == (0, "1 passed, 0 failed")
     asked = script.asked[-1]
     assert (asked.run_id, asked.repetitions, asked.mutation, len(asked.tests)) == ("run_1", 2, True, 0)
     assert script.seconds > 3_600
     script.statuses = [pb.TEST_STATUS_PASSED, pb.TEST_STATUS_UNSTABLE]
     failing = run(server, "run", "run_1")
-    assert (failing.exit_code, failing.stdout.splitlines()[-1]) == (1, "1 passed, 1 did not")
+    assert (failing.exit_code, failing.stdout.splitlines()[-1]) == (1, "1 passed, 1 failed")
     assert run(server, "run", "run_1", "--json").exit_code == 1
 
 
@@ -366,6 +366,6 @@ def test_runs_are_listed_shown_stopped_and_deleted(server: str, script: Script) 
     assert "● t1 one" in shown
     assert "nothing is missing" in shown
     assert json.loads(run(server, "show", "run_1", "--json").stdout)["tests"][0]["test_id"] == "t1"
-    assert run(server, "cancel", "run_1").stdout == "run_1 is stopped; 1 test kept\n"
+    assert run(server, "cancel", "run_1").stdout == "run_1 is stopped; 1 test stored\n"
     assert script.asked[-1].request_id
     assert run(server, "delete", "run_1").stdout == "run_1 is deleted\n"

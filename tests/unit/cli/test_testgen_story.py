@@ -81,7 +81,7 @@ def test_a_test_is_a_card_and_what_became_of_it_a_line() -> None:
         Event(test_ran=Event.TestRan(test_id="one_1_2", verdict=FAILED)),
         Event(test_ran=Event.TestRan(test_id="x", verdict=pb.TestVerdict(status=pb.TEST_STATUS_PASSED))),
     )
-    assert lines[0] == "● one_1_1 one, sure to 80%"
+    assert lines[0] == "● one_1_1 one, confidence 80%"
     assert lines[1] == "    given    in\N{REPLACEMENT CHARACTER}[2J put"
     assert lines[2:4] == ["    expects  out", "    because  for a reason"]
     assert lines[4] == "  ✓ one_1_1 passed, kills 2 more mutants, covers 1 more target"
@@ -111,7 +111,7 @@ def test_a_round_is_told_once_and_a_reflection_on_one_line() -> None:
 
 def test_a_dropped_test_says_which_one_it_repeats() -> None:
     dropped = Event.Duplicate(test=TEST, duplicate_of="floor1", level=pb.DUPLICATE_LEVEL_NEAR)
-    assert told(Event(duplicate=dropped)) == ["  = one_1_1 dropped: it hardly differs from floor1"]
+    assert told(Event(duplicate=dropped)) == ["  = one_1_1 dropped: it is nearly identical to floor1"]
 
 
 def stats(**parts: Any) -> pb.TestRunStats:
@@ -143,12 +143,12 @@ def test_the_end_tells_what_the_run_says_of_itself_beside_what_was_measured() ->
     assert "out of reach: rule /rules/2" in text
     assert "mutants killed: 3 of 4 (75.0%), 2 more proved" in text
     assert "2.0 s · 4 calls" in text
-    assert lines[-1] == "  not sure: 1 test is unstable."
+    assert lines[-1] == "  uncertain: 1 test is unstable."
 
 
 def test_what_was_not_measured_is_not_claimed() -> None:
     lines = told(Event(complete=Event.Complete(stats=stats())))
-    assert "  measured: nothing, since no test was run" in lines
+    assert "  measured: nothing, because no test was run" in lines
     assert "  by its own assessment: none" in lines
 
 

@@ -19,22 +19,22 @@ def stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     "text", ["", "plain", "both \"quotes\" and 'quotes'", "שלום עולם", "🏴‍☠️🙂", "a\nb\tc", "x" * 100_000]
 )
 def test_any_text_comes_through_unchanged(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    assert read_text(text, "--about") == text
+    assert read_text(text, "--description") == text
     stdin(monkeypatch, text.encode())
-    assert read_text("-", "--about") == text
+    assert read_text("-", "--description") == text
 
 
 def test_bytes_that_are_not_utf8_are_named_by_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
     stdin(monkeypatch, b"abc\xff")
     with pytest.raises(InvalidArgumentError, match=r"not UTF-8 \(byte 4\)") as raised:
-        read_text("-", "--about")
-    assert raised.value.violations[0].field == "--about"
-    assert raised.value.message.startswith("--about")
+        read_text("-", "--description")
+    assert raised.value.violations[0].field == "--description"
+    assert raised.value.message.startswith("--description")
 
 
 def test_an_argument_of_other_bytes_is_refused_too() -> None:
     with pytest.raises(InvalidArgumentError, match="not UTF-8"):
-        read_text(b"abc\xff".decode(errors="surrogateescape"), "--about")
+        read_text(b"abc\xff".decode(errors="surrogateescape"), "--description")
 
 
 def test_input_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_input_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatc
     endless = Endless()
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=endless))
     with pytest.raises(InvalidArgumentError, match="longer than 1 MiB"):
-        read_text("-", "--about")
+        read_text("-", "--description")
     assert endless.asked <= MAX_INPUT_BYTES + 1
 
 

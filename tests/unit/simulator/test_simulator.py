@@ -83,7 +83,7 @@ def test_over_a_wire_what_nothing_matches_is_an_error() -> None:
     exchange = Simulator(Scenario((STEPS,))).begin(wired(user("unknown")))
     assert exchange.error is not None
     assert exchange.error.kind is ErrorKind.INVALID_REQUEST
-    assert "responses[0]: the prompt does not contain 'enter'; 'enter' would do" in exchange.error.message
+    assert "responses[0]: the prompt does not contain 'enter'; 'enter' would match" in exchange.error.message
     assert exchange.reply is None
 
 
@@ -91,7 +91,7 @@ def test_what_nothing_matches_is_captured_with_what_came_closest() -> None:
     simulator = Simulator(Scenario((STEPS,)))
     simulator.execute("unknown")
     simulator.begin(wired(user("unknown")))
-    near = ("responses[0]: the prompt does not contain 'enter'; 'enter' would do",)
+    near = ("responses[0]: the prompt does not contain 'enter'; 'enter' would match",)
     assert [call.outcome for call in simulator.captured] == [Unmatched(near)] * 2
 
 
@@ -296,7 +296,7 @@ def test_a_file_of_something_else_is_not_touched(tmp_path: Path) -> None:
 def test_a_file_that_another_simulator_uses_is_said_to_be_in_use(tmp_path: Path) -> None:
     path = tmp_path / "state"
     simulator = Simulator(SCENARIO, state=path)
-    with pytest.raises(FailedPreconditionError, match="is another process's"):
+    with pytest.raises(FailedPreconditionError, match="is used by another process"):
         Simulator(SCENARIO, state=path)
     simulator.close()
     Simulator(SCENARIO, state=path).close()

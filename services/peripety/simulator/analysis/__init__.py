@@ -1,4 +1,4 @@
-"""What a scenario cannot do, and what it almost did: flaws of its rules, and near misses of a prompt."""
+"""Static analysis of scripts: flaws of their rules, and near misses of a prompt."""
 
 from peripety.simulator.analysis.check import Code, Flaw, check
 from peripety.simulator.analysis.near_misses import NearMiss, NearMisses

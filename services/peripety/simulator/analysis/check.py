@@ -1,7 +1,7 @@
-"""What can never happen in a scenario, and what can stop a sequence: found before anybody asks.
+"""Script linter: rules that can never answer, and sequences that can stall.
 
-Everything that is reported comes with prompts that show it, and these are played through the rules first.
-What cannot be decided within the budget is not reported.
+Every flaw comes with prompts that show it. The linter replays these prompts before it reports the flaw. What
+cannot be decided within the budget is not reported.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["Code", "Flaw", "check"]
 
 MOST_REPEATED = 20
-"""How often a prompt is repeated, at most, until earlier rules have used up their limits."""
+"""Maximum number of repetitions of a prompt until earlier rules reach their limits."""
 
 _ANYTHING = Pattern()
 
 
 class Code(StrEnum):
-    """The kinds of flaws."""
+    """Kinds of flaws."""
 
     SHADOWED_RULE = "shadowed_rule"
     UNREACHABLE_TURN = "unreachable_turn"
@@ -43,13 +43,13 @@ _SEVERITIES = {Code.STALLING_SEQUENCE: Severity.WARNING}
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One thing that is wrong with a scenario.
+    """A flaw of a script.
 
     Attributes:
-        code: what kind of thing.
-        place: where, as a path of the file: `responses[i]` or `responses[i].turns[j]`.
-        message: what it is, and the way out.
-        witness: prompts that show it, in the order in which one conversation says them.
+        code: the kind of flaw.
+        place: its location, as a path of the file: `responses[i]` or `responses[i].turns[j]`.
+        message: the flaw and its remedy.
+        witness: prompts that show the flaw, in the order of one conversation.
         answers: what answers each of them: the place of a rule or a turn, `default_response`, or None.
     """
 
@@ -61,11 +61,11 @@ class Flaw:
 
     @property
     def severity(self) -> Severity:
-        """Whether something can never happen, or may happen that is hardly meant."""
+        """Error if something can never happen, warning if something unintended can happen."""
         return _SEVERITIES.get(self.code, Severity.ERROR)
 
     def to_json(self) -> dict[str, Any]:
-        """The flaw as a JSON value."""
+        """Return the flaw as a JSON value."""
         return {
             "code": self.code.value,
             "severity": self.severity.value,
@@ -85,7 +85,7 @@ class Flaw:
 
 
 def check(scenario: Scenario) -> list[Flaw]:
-    """Everything that can never happen in a scenario, and the sequences that can stall, by place.
+    """Return the flaws of a script, ordered by place.
 
     Raises:
         PatternError: a pattern is not valid.
@@ -103,7 +103,7 @@ class _Check:
         }
 
     def flaws(self) -> Iterator[Flaw]:
-        """All flaws, rule by rule."""
+        """Yield all flaws, rule by rule."""
         for number, rule in enumerate(self._rules):
             if rule.max_matches == 0:
                 yield self._dead_limit(number)
@@ -121,7 +121,7 @@ class _Check:
 
     def _dead_limit(self, number: int) -> Flaw:
         place = _place(Match(number))
-        message = "its max_matches is 0, so that it never answers; leave max_matches out, or the rule"
+        message = "max_matches is 0, so the rule never answers; remove max_matches or the rule"
         try:
             witness = find_subject(self._rules[number].pattern, ())
         except UndecidedError:
@@ -130,7 +130,7 @@ class _Check:
         return Flaw(Code.DEAD_MAX_MATCHES, place, message, shown, self._replayed(shown))
 
     def _entry(self, number: int) -> Subject | Flaw:
-        """A prompt that enters a rule once those with a limit are used up, or the flaw that there is none."""
+        """Return a prompt that enters a rule once limited rules are used up, or the flaw."""
         rule = self._rules[number]
         before: list[int] = []
         shown: Subject | None = None
@@ -149,17 +149,17 @@ class _Check:
     def _shadowed(self, number: int, before: list[int], shown: Subject | None) -> Flaw:
         place = _place(Match(number))
         if shown is None:
-            message = "its pattern matches nothing at all; correct the pattern, or remove the rule"
+            message = "the pattern matches no prompt; correct the pattern or remove the rule"
             return Flaw(Code.SHADOWED_RULE, place, message, (), ())
         others = " and ".join(_place(Match(other)) for other in sorted(before))
         answer = "answers" if len(before) == 1 else "answer"
-        message = f"{others} {answer} everything that it matches; move it up, or remove it"
+        message = f"{others} {answer} everything that the rule matches; move the rule up or remove it"
         return Flaw(Code.SHADOWED_RULE, place, message, (shown,), self._replayed((shown,)))
 
     # ---- sequences
 
     def _entering(self, number: int, entry: Subject) -> list[Subject] | None:
-        """A prompt, as often as it takes to use up the limits of earlier rules and be answered by its own."""
+        """Return a prompt, repeated until earlier rules reach their limits and its own rule answers."""
         for times in range(1, MOST_REPEATED + 1):
             prompts = [entry] * times
             if self._played(prompts)[-1] == Match(number):
@@ -172,7 +172,7 @@ class _Check:
             position = Position(number, at)
             answers = prompts[-1].message_index + 1
             try:
-                # A caller who repeats no history has an index of 0 all the way.
+                # The index stays 0 if the caller sends no history.
                 subject = find_subject(turn.expect, (), answers=answers) or find_subject(turn.expect, ())
                 if subject is None:
                     yield self._unreachable(position, tuple(prompts), last=len(rule.turns) - 1)
@@ -189,35 +189,35 @@ class _Check:
         place = _place(Match(position.rule, position.turn))
         after = "" if position.turn == last else ", nor do the turns after it"
         message = (
-            f"no prompt after those before it is what it expects, so that it never answers{after}; "
-            "correct its expect"
+            f"no prompt that follows the earlier ones matches expect, so the turn never answers{after}; "
+            "correct expect"
         )
         return Flaw(Code.UNREACHABLE_TURN, place, message, prompts, self._replayed(prompts))
 
     def _stalling(self, position: Position, prompts: tuple[Subject, ...], answers: int) -> Flaw | None:
-        """What ends the sequence at a turn so that it cannot go on."""
+        """Return the flaw if a prompt can end the sequence at this turn without a way to continue."""
         place = _place(Match(position.rule, position.turn))
         expect = self._rules[position.rule].turns[position.turn].expect
         unanswered = None if self._has_default else self._unanswered(prompts, expect, answers)
         if unanswered is not None:
             message = (
-                "what it does not expect ends the sequence, and nothing may answer that; "
-                "add a default_response, or a rule for any prompt"
+                "a prompt that the turn does not expect ends the sequence and may get no answer; "
+                "add a default_response or a rule for any prompt"
             )
             shown = (*prompts, unanswered)
             return Flaw(Code.STALLING_SEQUENCE, place, message, shown, self._replayed(shown))
         swallowed = self._swallowed(prompts, position.rule, expect, answers)
         if swallowed is not None:
             message = (
-                f"whatever it does not expect enters {_place(Match(position.rule))} again, and the sequence "
-                "begins anew each time; let the rule's pattern match less"
+                f"an unexpected prompt enters {_place(Match(position.rule))} again, and the sequence "
+                "restarts each time; make the pattern of the rule narrower"
             )
             shown = (*prompts, swallowed)
             return Flaw(Code.STALLING_SEQUENCE, place, message, shown, self._replayed(shown))
         return None
 
     def _unanswered(self, prompts: tuple[Subject, ...], expect: Pattern, answers: int) -> Subject | None:
-        """A prompt that a turn does not expect and nothing else answers."""
+        """Return a prompt that a turn does not expect and no other rule answers."""
         avoided = [expect]
         while True:
             subject = find_subject(_ANYTHING, avoided, answers=answers)
@@ -231,7 +231,7 @@ class _Check:
     def _swallowed(
         self, prompts: tuple[Subject, ...], number: int, expect: Pattern, answers: int
     ) -> Subject | None:
-        """A prompt that a turn does not expect, if all of these enter the same rule again."""
+        """Return an unexpected prompt if every unexpected prompt enters the same rule again."""
         rule = self._rules[number]
         unexpected = find_subject(_ANYTHING, [expect], answers=answers)
         if rule.max_matches is not None or unexpected is None:
@@ -256,12 +256,12 @@ class _Check:
     # ---- playing
 
     def _answer(self, subject: Subject, number: int) -> Match | None:
-        """What answers when every rule with a limit is used up, but for one."""
+        """Return the match if every limited rule but one is used up."""
         counts = {rule: limit for rule, limit in self._limited.items() if rule != number}
         return self._script.advance(subject, None, counts).match
 
     def _played(self, prompts: Sequence[Subject]) -> list[Match | None]:
-        """What matches each of some prompts in one conversation, from its beginning."""
+        """Return the match of each prompt of a conversation, from its beginning."""
         counts: Counter[int] = Counter()
         position: Position | None = None
         matches = []
@@ -274,7 +274,7 @@ class _Check:
         return matches
 
     def _replayed(self, prompts: Sequence[Subject]) -> tuple[str | None, ...]:
-        """What answers each of some prompts in one conversation, from its beginning."""
+        """Return the answer of each prompt of a conversation, from its beginning."""
         default = "default_response" if self._has_default else None
         return tuple(default if match is None else _place(match) for match in self._played(prompts))
 

@@ -1,4 +1,7 @@
-"""Which rules come closest to a prompt that none matches, what keeps them from it, and what would match."""
+"""Near misses: the rules closest to a prompt that no rule matches.
+
+Each near miss has the failed predicates and an example that would match.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["NearMiss", "NearMisses"]
 
 MOST_RULES = 500
-"""How many rules are compared with a prompt."""
+"""Maximum number of rules compared with a prompt."""
 MOST_COMPARED = 2_000
-"""How many characters of a prompt are compared."""
+"""Maximum number of characters of a prompt that are compared."""
 
 _SHOWN = 60
 _prepared = lru_cache(maxsize=4096)(predicate)
@@ -40,9 +43,9 @@ class NearMiss:
     """A rule that did not match.
 
     Attributes:
-        place: where it stands, as a path of the file.
+        place: its location, as a path of the file.
         failed: each predicate that does not hold, in words.
-        example: a prompt that its pattern for prompts matches; None where none was found.
+        example: a prompt that its prompt pattern matches; None if none was found.
     """
 
     place: str
@@ -50,13 +53,13 @@ class NearMiss:
     example: str | None
 
     def __str__(self) -> str:
-        """The near miss in one line."""
-        example = "" if self.example is None else f"; {_quoted(self.example)} would do"
+        """Return the near miss as one line."""
+        example = "" if self.example is None else f"; {_quoted(self.example)} would match"
         return f"{self.place}: {' and '.join(self.failed)}{example}"
 
 
 class NearMisses:
-    """Rules as they are compared with prompts that none of them matches.
+    """Index of rules for the comparison with unmatched prompts.
 
     Args:
         rules: the rules, in order; the first five hundred are compared.
@@ -66,9 +69,9 @@ class NearMisses:
         self._candidates = [_Candidate(number, rule) for number, rule in enumerate(rules[:MOST_RULES])]
 
     def closest(self, subject: Subject, count: int = 3) -> list[NearMiss]:
-        """The rules that come closest to a prompt, the closest first.
+        """Return the rules closest to a prompt, best first.
 
-        What differs in fewer predicates is closer; then, what has more in common with the prompt.
+        Rules with fewer failed predicates are closer; ties are broken by similarity to the prompt.
         """
         ranked = sorted(
             (len(failed), -candidate.likeness(subject), candidate.number, failed)
@@ -87,7 +90,7 @@ class _Candidate:
         self._pattern = rule.pattern
 
     def failed(self, subject: Subject) -> Iterator[str]:
-        """Each predicate that does not hold."""
+        """Yield each predicate that does not hold."""
         pattern = self._pattern
         if not _holds(pattern.text, subject.text):
             yield f"the prompt {_wish(pattern.text)}"
@@ -95,7 +98,7 @@ class _Candidate:
             yield f"the model {_wish(pattern.model)}"
         if pattern.tool_result is not None:
             if subject.tool_result is None:
-                yield "there is no tool result"
+                yield "the request has no tool result"
             elif not _holds(pattern.tool_result, subject.tool_result):
                 yield f"the tool result {_wish(pattern.tool_result)}"
         low, high = pattern.message_index or (subject.message_index, subject.message_index)
@@ -104,7 +107,7 @@ class _Candidate:
             yield f"message_index is {subject.message_index}, not {wanted}"
 
     def likeness(self, subject: Subject) -> float:
-        """How much the prompt has in common with what would match, from 0 to 1."""
+        """Return the similarity of the prompt to the pattern, from 0 to 1."""
         wanted = fold(self._example or "")
         if not wanted:
             return 0.0
@@ -113,7 +116,7 @@ class _Candidate:
         return sum(block.size for block in blocks) / len(wanted)
 
     def example(self, subject: Subject) -> str | None:
-        """A prompt that the pattern for prompts matches, where the prompt is what is wrong."""
+        """Return a prompt that the prompt pattern matches, if the prompt is the failed predicate."""
         return None if _holds(self._pattern.text, subject.text) else self._example
 
     @cached_property

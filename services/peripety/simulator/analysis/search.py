@@ -1,7 +1,7 @@
-"""Prompts that one pattern matches and others do not: the shortest there are, or proof that there are none.
+"""Reachability search: the shortest prompt that one pattern matches and others do not.
 
-A text is looked for by walking through the automata of all patterns at once, breadth first. What takes too
-long to decide is not decided: whoever asks says nothing then.
+If no such prompt exists, the search proves it. It walks the automata of all patterns in parallel, breadth
+first, and gives up beyond a budget instead of guessing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["UndecidedError", "find_subject"]
 
 MOST_STATES = 5_000
-"""How many combinations of states one search for a text looks at."""
+"""Maximum number of state combinations per search."""
 MOST_CHOICES = 64
-"""How many ways to be unlike the patterns to avoid are tried."""
+"""Maximum number of ways to avoid patterns that are tried."""
 MOST_LENGTH = 2_000
-"""Longer texts are compared by nobody's automaton."""
+"""Maximum length of a pattern text that is compiled to an automaton."""
 
 _LAST = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
@@ -35,30 +35,30 @@ _READABLE = (range(ord("a"), ord("z") + 1), range(ord("0"), ord("9") + 1), range
 
 _MODEL = "claude-test"
 
-# What the prompt, the model and the tool results are not to be like.
+# Patterns to avoid for the prompt, the model and the tool results.
 _Texts = tuple[list[TextPattern], list[TextPattern], list[TextPattern]]
 
 
 class UndecidedError(Exception):
-    """It would take too long to decide."""
+    """The search exceeded its budget."""
 
 
 def find_subject(wanted: Pattern, avoided: Sequence[Pattern], *, answers: int = 0) -> Subject | None:
-    """A prompt that one pattern matches and none of the others do, or None where there is none.
+    """Return a prompt that one pattern matches and none of the others match; None if none exists.
 
     Args:
-        wanted: the pattern that is to match.
-        avoided: the patterns that are not to.
-        answers: how many answers the conversation holds at least.
+        wanted: the pattern to match.
+        avoided: the patterns to avoid.
+        answers: minimum number of answers in the conversation.
 
     Raises:
-        UndecidedError: it is too costly to find out.
+        UndecidedError: the search exceeded its budget.
     """
     tried = 0
     undecided = False
     low, high = wanted.message_index or (0, None)
     low = max(low, answers)
-    # Only where the intervals of the patterns begin or end can another number of answers make a difference.
+    # The result can only change where an index interval of a pattern begins or ends.
     borders = {low, *(end for other in avoided if other.message_index for end in _after(other.message_index))}
     for index in sorted(border for border in borders if low <= border and (high is None or border <= high)):
         here = [other for other in avoided if _holds_at(other, index)]
@@ -88,7 +88,7 @@ def _holds_at(pattern: Pattern, index: int) -> bool:
 
 
 def _ways(avoided: Sequence[Pattern]) -> list[_Texts]:
-    """Each way to be unlike all of some patterns: which by the prompt, which by the model, by the results."""
+    """Yield each way to avoid all patterns: by the prompt, by the model or by the tool results."""
     ways: list[_Texts] = [([], [], [])]
     for other in avoided:
         fields = [
@@ -96,7 +96,7 @@ def _ways(avoided: Sequence[Pattern]) -> list[_Texts]:
             for field, pattern in enumerate((other.text, other.model, other.tool_result))
             if pattern is not None and pattern.kind is not TextKind.ANY
         ]
-        # A pattern for any results wants some: there may be none.
+        # A pattern for any result requires one, so a request without results avoids it.
         if other.tool_result is not None and other.tool_result.kind is TextKind.ANY:
             fields.append(2)
         ways = [_with(way, field, other) for way in ways for field in fields]
@@ -147,7 +147,7 @@ def _subject(
 
 
 def _text(wanted: TextPattern | None, avoided: list[TextPattern]) -> str | None:
-    """The shortest text that is like one pattern and like none of the others."""
+    """Return the shortest text that matches one pattern and none of the others."""
     if wanted is None and not avoided:
         return ""
     accepting = [_automaton(wanted)] if wanted is not None else []
@@ -181,7 +181,7 @@ def _text(wanted: TextPattern | None, avoided: list[TextPattern]) -> str | None:
 
 
 def _open(inside: tuple[State, ...], outside: tuple[State, ...]) -> bool:
-    """Whether there is still a way."""
+    """Return True if an accepting state is still reachable."""
     return not any(state.dead for state in inside) and not any(state.found for state in outside)
 
 
@@ -205,7 +205,7 @@ def _automaton(pattern: TextPattern) -> Automaton:
 
 
 def _symbols(automata: list[Automaton]) -> list[str]:
-    """A character for each class that the automata tell apart; one that people can read, if there is one."""
+    """Return one character per class that the automata distinguish; a printable one if possible."""
     starts = sorted({start for each in automata for start in each.starts if start <= _LAST})
     spans = zip(starts, [*starts[1:], _LAST + 1], strict=True)
     return [character for first, following in spans if (character := _character(first, following - 1))]

@@ -1,4 +1,4 @@
-"""What was asked and what came of it: kept, searched, and held against what a test expects."""
+"""Captured calls: stored, queried and asserted on by tests."""
 
 from peripety.simulator.capture.calls import Answered, Asked, Captured, Failed, Outcome, Unmatched, outcome
 from peripety.simulator.capture.log import CaptureLog

@@ -1,4 +1,4 @@
-"""One captured call: the request in short, and its outcome. No credential is ever a part of it."""
+"""One captured call: a summary of the request and its outcome, without credentials."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = ["Answered", "Asked", "Captured", "Failed", "Outcome", "Unmatched", "o
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request in short; of one that could not be read, nothing but the API is known.
+    """Summary of a request. If the request could not be parsed, only the API is known.
 
     Attributes:
-        api: the API it came by.
-        model: the model's name.
-        conversation: the conversation's name, where the caller gave one.
-        prompt: what the rules are matched against.
-        tool_result: the results of tools that came in; None where none did.
-        message_index: how many answers the conversation held already.
-        messages: how many messages it has.
+        api: the API of the request.
+        model: the model name.
+        conversation: the conversation name, if the caller set one.
+        prompt: the text that rules are matched against.
+        tool_result: the tool results of the request; None without any.
+        message_index: number of answers already in the conversation.
+        messages: number of messages.
         system: the system prompt.
-        tools: the names of the tools that may be called.
-        stream: whether the answer is streamed.
+        tools: the names of the available tools.
+        stream: True if the answer is streamed.
         key: a fingerprint of the credential; `-` without one.
     """
 
@@ -50,7 +50,7 @@ class Asked:
 
     @classmethod
     def of(cls, request: Request, subject: Subject) -> Asked:
-        """What there is to say about a request.
+        """Summarize a request.
 
         Args:
             request: the request.
@@ -73,17 +73,17 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer.
+    """A call with an answer.
 
     Attributes:
-        text: its prose.
-        stop: why it ends.
-        usage: what it cost.
-        delay_ms: how long it was held back.
-        reasoning: what was shown of the model's thoughts.
-        refusal: in which words the model declined, if it did.
-        tool_calls: what it calls.
-        failure: the kind of the failure that changed it or broke it on its way, if any did.
+        text: the prose.
+        stop: the stop reason.
+        usage: the token usage.
+        delay_ms: the delay before the answer.
+        reasoning: the visible reasoning.
+        refusal: the text of a refusal, if any.
+        tool_calls: the tool calls.
+        failure: the kind of fault that changed or broke the answer, if any.
     """
 
     text: str
@@ -98,11 +98,11 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """No answer.
+    """A call without an answer.
 
     Attributes:
-        type: the kind of the failure, or of the error where no failure was scripted.
-        message: what the caller was told, or what went wrong.
+        type: the kind of the fault, or of the error if no fault was scripted.
+        message: the message sent to the caller, or a description of the fault.
     """
 
     type: str
@@ -111,10 +111,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """No rule matched, and there is no default response.
+    """A call that no rule matched, without a default response.
 
     Attributes:
-        closest: the rules that came closest, what kept them from matching, and what would have matched.
+        closest: the closest rules, with their failed predicates and an example each.
     """
 
     closest: tuple[str, ...] = ()
@@ -125,14 +125,15 @@ Outcome = Answered | Failed | Unmatched
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """One call.
+    """A captured call.
 
     Attributes:
-        number: which call it is, from 1.
-        time: when, in seconds since 1970 by the simulator's clock.
-        request: what was asked.
-        label: what answered: `response[i]`, `response[i].turn[j]`, `default`; None if nothing did.
-        outcome: what came of it.
+        number: the number of the call, from 1.
+        time: the time in seconds since 1970, by the simulator's clock.
+        request: the summary of the request.
+        label: the source of the answer: `response[i]`, `response[i].turn[j]`, `default`; None without a
+            match.
+        outcome: the result.
     """
 
     number: int
@@ -142,7 +143,7 @@ class Captured:
     outcome: Outcome
 
     def to_json(self) -> dict[str, Any]:
-        """The call as a JSON value."""
+        """Return the call as a JSON value."""
         asked = {name: getattr(self.request, name) for name in Asked.__slots__}
         return {
             "number": self.number,
@@ -154,20 +155,20 @@ class Captured:
 
 
 def outcome(reply: Reply | None, error: ApiError | None, failure: Failure | None, delay_ms: int) -> Outcome:
-    """What came of a request that something answered.
+    """Return the outcome of a matched request.
 
     Args:
-        reply: the answer, if there is one.
-        error: what is answered instead.
-        failure: what goes wrong.
-        delay_ms: how long the answer is held back.
+        reply: the answer, if any.
+        error: the error sent instead.
+        failure: the fault.
+        delay_ms: the delay before the answer.
     """
     if error is not None:
         return Failed(failure.type if failure else error.kind.value, error.message)
     if failure is not None and KINDS[failure.type].place in {Place.CONNECTION, Place.BODY}:
         return Failed(failure.type, KINDS[failure.type].about)
     if reply is None:
-        raise ValueError("What was answered has a reply, an error or a failure")
+        raise ValueError("an outcome needs a reply, an error or a failure")
     return Answered(
         text=_joined(reply, Text),
         stop=reply.stop,

@@ -1,4 +1,4 @@
-"""The log of captured calls: bounded in memory, and whole in a file if there is to be one."""
+"""Capture log: bounded in memory, optionally complete in a file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SHOWN = 80
 
 
 class CaptureLog:
-    """Every call, in order. Several threads may use it.
+    """Thread-safe log of all calls, in order.
 
-    A text that is searched for may stand anywhere in a prompt; a compiled regular expression is searched for.
+    A search text is found anywhere in a prompt; a compiled regular expression is searched for.
 
     Args:
-        rules: the rules that may answer, for what was never used.
-        path: a file that gets one line of JSON for each call, appended and flushed at once; None is no file.
-        limit: how many calls are kept in memory.
+        rules: returns the rules, to find unused ones.
+        path: a file that gets one line of JSON per call, flushed at once; None for no file.
+        limit: maximum number of calls in memory.
 
     Raises:
         FailedPreconditionError: the file cannot be written.
@@ -56,7 +56,7 @@ class CaptureLog:
                 self._file = path.open("ab")
             except OSError as error:
                 raise FailedPreconditionError(
-                    f"the capture file {path} cannot be written: {error.strerror or error}; name another"
+                    f"the capture file {path} cannot be written: {error.strerror or error}; choose another"
                 ) from error
 
     def record(self, asked: Asked, time: float, label: str | None, outcome: Outcome) -> Captured:
@@ -73,13 +73,13 @@ class CaptureLog:
         return call
 
     def clear(self) -> None:
-        """Forget every call, and which rules were used; the file keeps what it has."""
+        """Clear the calls and the set of used rules; the file stays as it is."""
         with self._lock:
             self._calls.clear()
             self._used.clear()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             if self._file is not None:
                 self._file.close()
@@ -96,32 +96,32 @@ class CaptureLog:
         return len(self._calls)
 
     def last(self, count: int = 1) -> list[Captured]:
-        """The latest calls, oldest first."""
+        """Return the latest calls, oldest first."""
         return list(self)[-count:] if count > 0 else []
 
     def count(self, predicate: Callable[[Captured], bool]) -> int:
-        """How many calls a predicate holds for."""
+        """Return the number of calls for which a predicate holds."""
         return sum(1 for call in self if predicate(call))
 
     def find_by_prompt(self, prompt: str | re.Pattern[str]) -> list[Captured]:
-        """The calls whose prompt has a text."""
+        """Return the calls whose prompt contains a text."""
         return [call for call in self if _has(call.request.prompt, prompt)]
 
     def find_responses(self) -> list[Captured]:
-        """The calls that were answered."""
+        """Return the calls with an answer."""
         return [call for call in self if isinstance(call.outcome, Answered)]
 
     def find_failures(self, kind: str | None = None) -> list[Captured]:
-        """The calls that failed or whose answer a failure spoilt; with `kind`, those that this one did."""
+        """Return the calls that failed or whose answer was changed by a fault; with `kind`, by that kind."""
         return [call for call in self if (found := _failure(call)) is not None and kind in {None, found}]
 
     def unused_rules(self) -> list[str]:
-        """The labels of the rules that have answered nothing."""
+        """Return the labels of rules that never answered."""
         labels = (f"response[{number}]" for number in range(len(self._rules())))
         return [label for label in labels if label not in self._used]
 
     def unused_turns(self) -> list[str]:
-        """The labels of the turns that have answered nothing."""
+        """Return the labels of turns that never answered."""
         labels = (
             f"response[{number}].turn[{turn}]"
             for number, rule in enumerate(self._rules())
@@ -132,28 +132,28 @@ class CaptureLog:
     # ---- assertions
 
     def assert_received(self, prompt: str | re.Pattern[str]) -> None:
-        """Hold that some prompt has a text.
+        """Assert that a prompt contains a text.
 
         Raises:
-            AssertionError: none has; the message shows the nearest.
+            AssertionError: no prompt does; the message shows the closest.
         """
         if not self.find_by_prompt(prompt):
             raise AssertionError(f"no prompt has {_quoted(prompt)}; {self._nearest(prompt)}")
 
     def assert_not_received(self, prompt: str | re.Pattern[str]) -> None:
-        """Hold that no prompt has a text.
+        """Assert that no prompt contains a text.
 
         Raises:
-            AssertionError: some prompt has.
+            AssertionError: a prompt does.
         """
         if found := self.find_by_prompt(prompt):
             raise AssertionError(f"{_shown(found[0])} has {_quoted(prompt)}, and no prompt should")
 
     def assert_count(self, count: int, prompt: str | re.Pattern[str] | None = None) -> None:
-        """Hold that there were so many calls, or so many whose prompt has a text.
+        """Assert the number of calls, or of calls whose prompt contains a text.
 
         Raises:
-            AssertionError: there were more or fewer.
+            AssertionError: the number differs.
         """
         found = list(self) if prompt is None else self.find_by_prompt(prompt)
         if len(found) != count:
@@ -162,10 +162,10 @@ class CaptureLog:
             raise AssertionError(f"{len(found)} {which}, not {count}{shown and ':'}{shown}")
 
     def assert_order(self, *prompts: str | re.Pattern[str]) -> None:
-        """Hold that prompts came in this order, whatever came between.
+        """Assert that prompts arrived in this order; other calls may lie between them.
 
         Raises:
-            AssertionError: one of them did not come, or not after the one before it.
+            AssertionError: a prompt is missing, or did not arrive after the one before it.
         """
         calls = iter(self)
         after = "from the beginning"
@@ -178,10 +178,10 @@ class CaptureLog:
             after = f"after {_shown(found)}"
 
     def assert_last_contains(self, text: str | re.Pattern[str]) -> None:
-        """Hold that the text of the latest answer has a text.
+        """Assert that the latest answer contains a text.
 
         Raises:
-            AssertionError: it has not, or nothing was answered.
+            AssertionError: it does not, or no call was answered.
         """
         answers = self.find_responses()
         if not answers:
@@ -194,10 +194,10 @@ class CaptureLog:
             )
 
     def assert_all_used(self) -> None:
-        """Hold that every rule and every turn has answered.
+        """Assert that every rule and every turn has answered.
 
         Raises:
-            AssertionError: some have not; the message names them.
+            AssertionError: some have not; the message lists them.
         """
         if unused := [*self.unused_rules(), *self.unused_turns()]:
             raise AssertionError(f"never used: {', '.join(unused)}")
@@ -217,12 +217,12 @@ class CaptureLog:
 
 
 def _line(call: Captured) -> bytes:
-    # Half a pair of surrogates has no UTF-8, but an escape in JSON.
+    # A lone surrogate cannot be encoded in UTF-8, but it can be escaped in JSON.
     return json.dumps(call.to_json(), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _mended(path: Path) -> int:
-    """End the last line of a file if it was cut off, and count the lines."""
+    """Terminate a truncated last line of the file, and return the number of lines."""
     if not path.exists():
         return 0
     with path.open("r+b") as file:

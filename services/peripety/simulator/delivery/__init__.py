@@ -1,1 +1,1 @@
-"""How an answer arrives: when each chunk leaves, what breaks on the way, how the whole ends."""
+"""Delivery of an answer: the time of each chunk, faults on the way, and the end of the response."""

@@ -1,4 +1,4 @@
-"""What goes wrong with the bytes of an answer: no JSON, an error, no usage, characters in two pieces."""
+"""Faults in the bytes of an answer: invalid JSON, errors, missing usage, split characters."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["page", "pieces", "split_characters", "spoilt_document", "spoilt_stre
 
 _PIECES = 8
 _APART_MS = 2.0
-_LEADING = 0xC0  # the first byte of a character of several
+_LEADING = 0xC0  # lead byte of a multi-byte character
 
 
 def page(status: int) -> str:
-    """What a proxy says when it has no answer."""
+    """Return the HTML error page of a proxy."""
     title = f"{status} {responses.get(status, 'Error')}"
     return f"<html>\n<head><title>{title}</title></head>\n<body>\n<h1>{title}</h1>\n</body>\n</html>\n"
 
@@ -36,7 +36,7 @@ def page(status: int) -> str:
 def spoilt_stream(
     plan: Plan[Frame[bytes]], failure: Failure, wire: Wire, request_id: str
 ) -> Plan[Frame[bytes]]:
-    """A stream whose bytes are not those of the answer; itself, where the failure does something else."""
+    """Return a stream with faulty bytes; the same stream if the fault does not affect bytes."""
     begins = begins_ms(plan)
     settings = failure.settings
     match failure.type:
@@ -67,12 +67,12 @@ def spoilt_stream(
 
 
 def spoilt_document(body: bytes, failure: Failure, wire: Wire, request_id: str) -> bytes:
-    """A document that is not that of the answer; itself, where the failure does something else."""
+    """Return a faulty document; the same document if the fault does not affect bytes."""
     match failure.type:
         case "empty_body":
             return b""
         case "error_in_200":
-            return wire.error(embedded(failure), request_id, now=0).body  # only headers tell dates
+            return wire.error(embedded(failure), request_id, now=0).body  # only headers contain dates
         case "malformed_json":
             return str(failure.settings["raw"]).encode()
         case "missing_usage":
@@ -81,12 +81,12 @@ def spoilt_document(body: bytes, failure: Failure, wire: Wire, request_id: str) 
 
 
 def pieces(body: bytes, reply: Reply, failure: Failure) -> Iterator[Frame[bytes]]:
-    """A document as chunks, for what goes wrong between them.
+    """Yield a document as chunks, for faults that occur between chunks.
 
     Args:
         body: the document.
-        reply: the answer in it; its tokens are spread evenly.
-        failure: what goes wrong.
+        reply: the answer in the document; its tokens are spread evenly.
+        failure: the fault.
     """
     if KINDS[failure.type].place is not Place.STREAM:
         yield Frame(body, Tag.END)
@@ -107,7 +107,10 @@ def _end_of_text(body: bytes, text: str) -> int:
 
 
 def split_characters(steps: Iterable[Step[bytes]]) -> Iterator[Step[bytes]]:
-    """Cut inside each character of several bytes; the pieces leave apart, so that they arrive apart."""
+    """Split each multi-byte character.
+
+    The parts leave at different times, so that they arrive separately.
+    """
     late_ms = 0.0
     for at_ms, data in steps:
         begin = 0

@@ -1,7 +1,7 @@
-"""What goes wrong with an answer on its way: each kind of failure changes a plan of frames.
+"""Connection faults: each kind is a function that changes a plan of frames.
 
-Chunks are counted by their content: frames with text, reasoning or arguments. An answer that is not streamed
-is sent in pieces when it is to break, and each piece counts as such a chunk.
+Faults count chunks with content: frames with text, reasoning or arguments. An answer that is not streamed is
+sent in pieces if it is to break; each piece counts as such a chunk.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ _CONTENT = frozenset({Tag.TEXT, Tag.REASONING, Tag.ARGUMENTS})
 
 
 def broken(plan: Plan[Frame[T]], failure: Failure) -> Plan[Frame[T]]:
-    """What becomes of a plan; itself, where the failure does not act on the way."""
+    """Return the plan changed by a fault; the same plan if the fault does not affect delivery."""
     change = _BREAKS.get(failure.type)
     return plan if change is None else change(plan, failure.settings)
 
 
 def chunk(plan: Plan[Frame[T]], number: int) -> int:
-    """Where a chunk stands, counted from 0; the last one, where there are not as many."""
+    """Return the index of a content chunk, counted from 0; of the last one if there are fewer."""
     places = _chunks(plan)
     return places[min(number, len(places) - 1)]
 
 
 def interrupted(plan: Plan[Frame[T]], chunks: int, last: Callable[[Sequence[Frame[T]]], T]) -> Plan[Frame[T]]:
-    """End a plan with a frame of another kind when so many chunks have left.
+    """End a plan with a final frame after a number of chunks.
 
     Args:
         plan: the plan.
-        chunks: how many chunks still leave.
-        last: what comes after the frames that have left.
+        chunks: number of chunks that still leave.
+        last: returns the final frame from the frames that have left.
     """
     kept = _end(plan, _after(plan, chunks), Ending.CLEAN)
     frame = Frame(last([step.data for step in kept.steps]), Tag.END)
@@ -54,7 +54,7 @@ def _chunks(plan: Plan[Frame[T]]) -> list[int]:
 
 
 def _after(plan: Plan[Frame[T]], chunks: int) -> int:
-    """What stands behind so many chunks: the next one, or what follows the last one."""
+    """Return the index after a number of chunks: the next chunk, or the frame after the last one."""
     places = _chunks(plan)
     return places[chunks] if chunks < len(places) else min(places[-1] + 1, len(plan.steps) - 1)
 

@@ -1,4 +1,4 @@
-"""An answer in process: its events, planned like the frames of a wire, and played one by one."""
+"""In-process delivery: the events of an answer, planned like the frames of a wire."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ __all__ = [
 _ENDS = {
     Ending.CLOSED: "the connection was closed before the answer was complete",
     Ending.RESET: "the connection was reset",
-    Ending.HANG: "nothing more would ever arrive",
+    Ending.HANG: "the connection stays open without further data",
 }
 
 
 class InterruptedAnswerError(ConnectionError):
-    """The connection ended before the answer did."""
+    """The connection ended before the answer was complete."""
 
 
 class UnreadableAnswerError(ValueError):
-    """What arrived is no answer.
+    """The received bytes are not a valid answer.
 
     Attributes:
-        body: what arrived.
+        body: the received bytes.
     """
 
     def __init__(self, body: str) -> None:
@@ -59,28 +59,28 @@ class UnreadableAnswerError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of the prose."""
+    """A piece of prose."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """A piece of what the model thought."""
+    """A piece of reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class RefusalDelta:
-    """A piece of the words in which the model declines."""
+    """A piece of a refusal."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
-    """A piece of a tool call's arguments; those with the same id, joined, are JSON."""
+    """A piece of the arguments of a tool call. The pieces with the same id, joined, are JSON."""
 
     id: str
     name: str
@@ -89,7 +89,7 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end: why, and what it cost; the usage is None where a failure withholds it."""
+    """The end of an answer: stop reason and usage. A fault may withhold the usage (None)."""
 
     stop: Stop
     usage: Usage | None
@@ -106,7 +106,7 @@ class _Raised:
 
 
 def planned(reply: Reply, manner: Manner) -> Plan[Event | _Raised]:
-    """When each event of an answer occurs."""
+    """Return the delivery plan of the events of an answer."""
     failure = manner.failure
     told = failure is None or failure.type != "missing_usage"
     plan = paced(list(_frames(reply, reply.usage if told else None)), manner)
@@ -116,12 +116,12 @@ def planned(reply: Reply, manner: Manner) -> Plan[Event | _Raised]:
 
 
 async def play(plan: Plan[Event | _Raised]) -> AsyncIterator[Event]:
-    """Yield the events of a plan, each in its time.
+    """Yield the events of a plan, each at its time.
 
     Raises:
         ApiError: an error arrives inside the answer.
-        UnreadableAnswerError: what arrives is no answer.
-        InterruptedAnswerError: the answer ends before its end.
+        UnreadableAnswerError: the received bytes are not a valid answer.
+        InterruptedAnswerError: the answer ends before it is complete.
     """
     loop = asyncio.get_running_loop()
     begin = loop.time()
@@ -135,7 +135,7 @@ async def play(plan: Plan[Event | _Raised]) -> AsyncIterator[Event]:
 
 
 def gather(plan: Plan[Event | _Raised]) -> list[Event]:
-    """The events of a plan, without waiting for any of them; raises what `play` raises, and hangs never."""
+    """Return the events of a plan without waiting. Raises the errors of `play`, and never hangs."""
     events = [_arrived(event) for _, event in plan.steps]
     _check_end(plan.ending)
     return events
@@ -173,7 +173,7 @@ def _event(part: Part, piece: str) -> tuple[Event, Tag]:
 
 
 def _spoilt(plan: Plan[Frame[Event | _Raised]], failure: Failure) -> Plan[Frame[Event | _Raised]]:
-    """What goes wrong with bytes, in process: an error, where a client would have raised one."""
+    """Apply byte faults in process: the error that a client would have raised."""
     settings = failure.settings
     match failure.type:
         case "malformed_json":

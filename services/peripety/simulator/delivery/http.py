@@ -1,4 +1,4 @@
-"""An answer as an HTTP server writes it: the head, and the plan of its bytes."""
+"""HTTP delivery of an answer: the head, and the plan of its bytes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _UNANSWERED = frozenset({"network_unreachable", "connection_timeout", "hang"})
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What comes before the body.
+    """Head of an HTTP response.
 
     Attributes:
         status: the HTTP status.
-        media_type: what the body is.
+        media_type: the content type.
         headers: the other headers.
-        length: how many bytes are promised; None promises none, and the body is sent in chunks.
+        length: the announced `Content-Length`; None for chunked transfer.
     """
 
     status: int
@@ -44,11 +44,11 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A whole answer.
+    """A complete HTTP response.
 
     Attributes:
-        head: what leaves with the first step, or at the end, where there is no step; None sends nothing.
-        plan: what follows.
+        head: sent with the first step, or at the end without steps; None sends no head.
+        plan: the body.
     """
 
     head: Head | None
@@ -58,15 +58,15 @@ class Delivery:
 def streamed(
     wire: Wire, request: Request, reply: Reply, manner: Manner, headers: Mapping[str, str], request_id: str
 ) -> Delivery:
-    """An answer as a stream.
+    """Return an answer as a stream.
 
     Args:
         wire: the API.
-        request: what is answered.
+        request: the request.
         reply: the answer.
-        manner: how it is delivered.
+        manner: the delivery settings.
         headers: the headers of every answer.
-        request_id: the request's id, for an error inside the stream.
+        request_id: the request id, for an error inside the stream.
     """
     plan = paced(wire.frames(request, reply), manner)
     head = Head(_OK, wire.media_type(request), headers)
@@ -81,7 +81,7 @@ def streamed(
 def document(
     wire: Wire, request: Request, reply: Reply, manner: Manner, headers: Mapping[str, str], request_id: str
 ) -> Delivery:
-    """An answer as one document, which leaves when all of it is there; see `streamed` for the arguments."""
+    """Return an answer as one document, sent when it is complete. See `streamed` for the arguments."""
     body = compact(wire.document(request, reply))
     at_ms = manner.delay_ms + duration(manner.pace, reply.usage.output)
     failure = manner.failure
@@ -105,15 +105,15 @@ def refused(
     now: float,
     delay_ms: float = 0,
 ) -> Delivery:
-    """An error instead of an answer.
+    """Return an error response.
 
     Args:
         wire: the API.
         error: the error.
         headers: the headers of every answer.
-        request_id: the request's id.
-        now: seconds since 1970 by the machine's clock, for hints that are dates.
-        delay_ms: how long it is held back.
+        request_id: the request id.
+        now: seconds since 1970 by the machine's clock, for retry dates.
+        delay_ms: the delay before the response.
     """
     answer = wire.error(error, request_id, now)
     status = error.status or answer.status

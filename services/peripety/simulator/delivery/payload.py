@@ -1,4 +1,4 @@
-"""The JSON inside a frame or a document: found and changed, whichever API wrote it."""
+"""Edits of the JSON inside a frame or a document, for any API."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _EVENT = b"data: "
 
 
 def replaced(frame: bytes, text: str) -> bytes:
-    """A frame of the same form that carries another text."""
+    """Return a frame of the same form with another text."""
     before, _, after = _parts(frame)
     newline = b"\n" + _EVENT if before.endswith(_EVENT) else b"\n"
     return before + newline.join(text.encode().splitlines()) + after
 
 
 def without_usage(text: bytes) -> bytes:
-    """A document or a frame without the token counts that it has."""
+    """Return a document or frame without its token counts."""
     before, data, after = _parts(text)
     value = json.loads(data) if data else None
     stripped = _strip(value)
@@ -30,7 +30,7 @@ def without_usage(text: bytes) -> bytes:
 
 
 def _parts(frame: bytes) -> tuple[bytes, bytes, bytes]:
-    """What comes before the object in a frame, the object, and what comes after it."""
+    """Split a frame into the text before its object, the object, and the text after it."""
     begin = frame.find(b"{")
     end = frame.rfind(b"}") + 1
     return (frame[:begin], frame[begin:end], frame[end:]) if begin >= 0 else (b"", b"", frame)

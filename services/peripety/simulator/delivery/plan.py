@@ -1,7 +1,24 @@
-"""When each chunk of an answer leaves, and how the whole ends.
+"""Delivery plan: the time of each chunk of an answer, and the way the response ends.
 
-A plan is made of frames, whatever they carry: bytes for a wire, events in process. Its times are absolute, so
-that a chunk that leaves late makes no other one late.
+A plan is a list of steps with absolute times, in milliseconds after the request, and an ending. It is pure
+data. Pacing, jitter and every fault are functions from a plan to a plan, so they combine freely and can be
+tested without a clock or a socket. Two executors exist: one writes bytes to a connection, one yields events
+in process. Both read the same plan, therefore a test in process sees the faults of a real connection.
+
+The parameter of a plan is the type of its frames: bytes for a wire, events in process.
+
+Times are absolute and not gaps. A step that leaves late, because the client is slow or the event loop is
+busy, does not delay the steps after it. An answer of n tokens at a given rate ends at its planned time.
+Jitter moves each chunk by at most half a chunk around its own time, so it never accumulates.
+
+Invariants:
+
+- The times of steps never decrease, and `ends_ms` is not before the last step.
+- Steps due at the same time leave in one write if the executor can do that.
+- An ending other than a clean one determines the state of the connection after the last step.
+
+A generator that sleeps between chunks would be shorter. But its errors add up, faults such as reordering need
+lookahead, and a test would have to wait in real time.
 """
 
 from __future__ import annotations
@@ -25,16 +42,16 @@ T = TypeVar("T")
 
 
 class Ending(StrEnum):
-    """How an answer ends."""
+    """The ways in which a response ends."""
 
     CLEAN = "clean"
     CLOSED = "closed"  # the connection is closed before the answer is complete
     RESET = "reset"
-    HANG = "hang"  # nothing more comes, and the connection stays open until the caller goes
+    HANG = "hang"  # no more data, and the connection stays open until the caller closes it
 
 
 class Step(NamedTuple, Generic[T]):
-    """Something that leaves, so many milliseconds after the request came in."""
+    """Data that leaves at a time, in milliseconds after the request."""
 
     at_ms: float
     data: T
@@ -42,12 +59,12 @@ class Step(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[T]):
-    """What leaves when, and how it ends.
+    """Steps and the end of a response.
 
     Attributes:
-        steps: in the order in which they leave; their times never fall.
-        ending: how it ends.
-        ends_ms: when it ends, in milliseconds after the request; never before the last step.
+        steps: ordered by time.
+        ending: the way the response ends.
+        ends_ms: the time of the end, in milliseconds after the request; not before the last step.
     """
 
     steps: Sequence[Step[T]] = ()
@@ -55,19 +72,19 @@ class Plan(Generic[T]):
     ends_ms: float = 0.0
 
     def replaced(self, steps: Sequence[Step[T]]) -> Plan[T]:
-        """The same plan with other steps."""
+        """Return the same plan with other steps."""
         return Plan(steps, self.ending, self.ends_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How an answer is delivered.
+    """Delivery settings of an answer.
 
     Attributes:
-        pace: how it arrives.
-        draw: an unsigned 64-bit integer for each purpose and index; decides the jitter.
-        delay_ms: how long it is held back as a whole.
-        failure: what goes wrong.
+        pace: the timing of chunks.
+        draw: returns an unsigned 64-bit integer for a purpose and an index; decides the jitter.
+        delay_ms: the delay before the whole answer.
+        failure: the fault.
     """
 
     pace: Pace
@@ -77,15 +94,15 @@ class Manner:
 
 
 def duration(pace: Pace, tokens: int) -> float:
-    """How many milliseconds an answer of so many tokens takes."""
+    """Return the milliseconds that an answer of this number of tokens takes."""
     return pace.first_token_ms + tokens * _gap(pace)
 
 
 def paced(frames: Sequence[Frame[T]], manner: Manner) -> Plan[Frame[T]]:
-    """Say when each frame leaves if nothing goes wrong.
+    """Return the plan without faults: each frame with its time.
 
     A chunk leaves with its first token: token n (from 0) leaves n / `tokens_per_second` after the first.
-    Noise that comes before the answer is there to be waited with, and leaves at once.
+    Pings before the answer leave at once.
     """
     begin = manner.delay_ms + manner.pace.first_token_ms
     noise = list(takewhile(lambda frame: frame.tag is Tag.NOISE, frames))
@@ -97,7 +114,7 @@ def paced(frames: Sequence[Frame[T]], manner: Manner) -> Plan[Frame[T]]:
 
 
 def begins_ms(plan: Plan[Frame[T]]) -> float:
-    """When the answer itself begins, in milliseconds after the request."""
+    """Return the start of the answer itself, in milliseconds after the request."""
     return next((step.at_ms for step in plan.steps if step.data.tag is not Tag.NOISE), plan.ends_ms)
 
 
@@ -110,7 +127,7 @@ def _steps(
     for frame in frames:
         at = float(before)
         if jitter and before and frame.tokens:
-            # at most half a chunk off its own place: gaps vary by the whole share, and nothing adds up
+            # at most half a chunk around its own time, so that jitter does not accumulate
             at += jitter * frame.tokens * (draw("jitter", before) * 2.0**-64 - 0.5)
         latest = max(latest, begin + gap * at)
         yield Step(latest, frame)

@@ -1,4 +1,4 @@
-"""What can go wrong: the kinds of failures, when each occurs, and what it does to an answer."""
+"""Faults: their kinds, when they occur, and how they change an answer."""
 
 from peripety.simulator.failures.answers import Said, changed
 from peripety.simulator.failures.kinds import KINDS, Kind, Place, Setting

@@ -1,4 +1,4 @@
-"""Failures that change what an answer says: it arrives well, and is not what the scenario scripted."""
+"""Faults that change the content of an answer that is otherwise delivered correctly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Said", "changed"]
 
 
 class Said(NamedTuple):
-    """What an answer says, and why it ends."""
+    """Content and stop reason of an answer."""
 
     parts: tuple[Part, ...]
     stop: Stop
@@ -28,13 +28,13 @@ class Said(NamedTuple):
 def changed(
     said: Said, failure: Failure, tools: Sequence[Tool], split: Callable[[str], tuple[str, ...]]
 ) -> Said:
-    """What is said instead; the same, where the failure does not change what is said.
+    """Return the content changed by a fault; the same content if the fault does not affect it.
 
     Args:
-        said: what the scenario scripted; nothing, where it scripted nothing.
-        failure: what goes wrong.
-        tools: the tools that may be called.
-        split: cuts a text into the chunks of a stream.
+        said: the scripted content; empty if nothing was scripted.
+        failure: the fault.
+        tools: the available tools.
+        split: splits a text into stream chunks.
     """
     settings = failure.settings
     match failure.type:
@@ -59,7 +59,7 @@ def _written(part: Part) -> str:
 
 
 def _first(parts: Sequence[Part], limit: int, split: Callable[[str], tuple[str, ...]]) -> tuple[Part, ...]:
-    """As much of an answer as fits into so many tokens."""
+    """Return the beginning of an answer that fits into a number of tokens."""
     kept: list[Part] = []
     for part in parts:
         cut = tokens.pieces(_written(part))
@@ -94,11 +94,11 @@ def _valid(value: Any, schema: Mapping[str, Any]) -> bool:
     try:
         return not check(schema, value)
     except ValueError:
-        return True  # a schema that is none forbids nothing
+        return True  # an invalid schema rejects nothing
 
 
 def _attempts(arguments: Any) -> Iterator[Any]:
-    """Other arguments than the scripted ones, the likeliest mistakes of a model first."""
+    """Yield variations of the scripted arguments, the most likely model errors first."""
     if isinstance(arguments, dict):
         for name, value in arguments.items():
             yield arguments | {name: 0 if isinstance(value, str) else str(value)}

@@ -1,4 +1,4 @@
-"""The kinds of failures by the names that scenario files use, their settings, and what each does."""
+"""Catalog of fault kinds by their names in script files: settings, place of action and description."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ __all__ = ["KINDS", "Kind", "Place", "Setting"]
 
 
 class Place(StrEnum):
-    """Where a failure acts."""
+    """The part of a response that a fault affects."""
 
-    ERROR = "error"  # the request is refused, in the provider's own words
-    CONNECTION = "connection"  # nothing of an answer arrives
-    BODY = "body"  # what arrives is no answer
-    STREAM = "stream"  # the answer is broken, late or cut short on its way
-    ANSWER = "answer"  # the answer arrives well, and says something else
+    ERROR = "error"  # the request is rejected with a provider error
+    CONNECTION = "connection"  # no part of an answer arrives
+    BODY = "body"  # the received data is not an answer
+    STREAM = "stream"  # the answer is broken, late or truncated on its way
+    ANSWER = "answer"  # the answer arrives intact, with other content
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a kind of failure.
+    """A setting of a fault kind.
 
     Attributes:
-        type: `str`, `int`, or `float`, which takes whole numbers too.
-        about: what it means, in one line, with its unit.
-        default: its value where none is given; None is a value of its own: not set.
-        minimum: the lowest number.
-        maximum: the highest number.
-        choices: the only values, if not every value of the type.
+        type: `str`, `int`, or `float`, which accepts integers too.
+        about: its meaning in one line, with its unit.
+        default: the default value; None means not set.
+        minimum: the minimum.
+        maximum: the maximum.
+        choices: the valid values, if restricted.
     """
 
     type: type[str | int | float]
@@ -48,14 +48,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of failure.
+    """A kind of fault.
 
     Attributes:
-        place: where it acts.
-        about: what it does, in one line.
+        place: the part of the response that it affects.
+        about: its effect in one line.
         settings: its settings, by name.
-        spoils: whether it needs a response that it spoils; the others bring all they need.
-        calls: whether that response needs tool calls.
+        spoils: True if it needs a response to change; other faults need none.
+        calls: True if that response must have tool calls.
     """
 
     place: Place
@@ -66,12 +66,12 @@ class Kind:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The settings where none are given."""
+        """The default settings."""
         return {name: setting.default for name, setting in self.settings.items()}
 
 
 def _message(text: str) -> Setting:
-    return Setting(str, "what the caller is told", default=text)
+    return Setting(str, "the error message", default=text)
 
 
 def _status(default: int) -> Setting:
@@ -79,75 +79,75 @@ def _status(default: int) -> Setting:
 
 
 def _after(what: str) -> Setting:
-    return Setting(int, f"how many chunks arrive before {what}", default=1, minimum=0)
+    return Setting(int, f"number of chunks that arrive before {what}", default=1, minimum=0)
 
 
-_LATER = Setting(float, "seconds after which to come back; not said unless set", minimum=0)
+_LATER = Setting(float, "seconds after which to retry; no hint unless set", minimum=0)
 _FORM = Setting(
     str,
-    "how a header says when to come back",
+    "format of the retry header",
     default=RetryForm.SECONDS.value,
     choices=tuple(form.value for form in RetryForm),
 )
-_CHUNK = Setting(int, "which chunk with content, counted from 0", default=0, minimum=0)
+_CHUNK = Setting(int, "index of the content chunk, from 0", default=0, minimum=0)
 _ERROR = Setting(
     str,
-    "which of the failures that are errors",
+    "the error, one of the error types",
     default="overloaded",
     choices=("rate_limit", "overloaded", "unavailable", "server_error", "timeout", "invalid_request"),
 )
-_WORDS = Setting(str, "what the caller is told; the error's own words unless set")
+_WORDS = Setting(str, "the error message; the default of the error unless set")
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         # refused in the provider's own words
-        "auth_error": Kind(Place.ERROR, "the key is not accepted", {"message": _message("Invalid API key")}),
+        "auth_error": Kind(Place.ERROR, "the API key is not valid", {"message": _message("Invalid API key")}),
         "permission_denied": Kind(
             Place.ERROR,
-            "the key may not do this",
+            "the API key lacks the permission",
             {"message": _message("Your API key does not have permission to use this model")},
         ),
         "not_found": Kind(
-            Place.ERROR, "the model is not there", {"message": _message("The model does not exist")}
+            Place.ERROR, "the model does not exist", {"message": _message("The model does not exist")}
         ),
         "invalid_request": Kind(
             Place.ERROR,
             "the request is not valid",
             {
                 "message": _message("The request is not valid"),
-                "param": Setting(str, "the field at fault; none unless set"),
+                "param": Setting(str, "the invalid field; none unless set"),
             },
         ),
         "conflict": Kind(
             Place.ERROR,
-            "something else changed the same",
+            "the request conflicts with another",
             {"message": _message("The request conflicts with another")},
         ),
         "too_large": Kind(
-            Place.ERROR, "the request is too long", {"message": _message("Request exceeds the maximum size")}
+            Place.ERROR, "the request is too large", {"message": _message("Request exceeds the maximum size")}
         ),
         "rate_limit": Kind(
             Place.ERROR,
-            "too many requests or tokens in too short a time",
+            "the rate limit is exceeded",
             {
-                "retry_after": Setting(float, "seconds after which to come back", default=60, minimum=0),
+                "retry_after": Setting(float, "seconds after which to retry", default=60, minimum=0),
                 "form": _FORM,
                 "message": _message("Rate limit exceeded"),
             },
         ),
         "out_of_credits": Kind(
             Place.ERROR,
-            "nothing is left to pay with, until somebody pays",
+            "the account has no credit left",
             {"message": _message("Your credit balance is too low")},
         ),
         "overloaded": Kind(
             Place.ERROR,
-            "the provider has more to do than it can",
+            "the provider is overloaded",
             {"retry_after": _LATER, "form": _FORM, "message": _message("Overloaded")},
         ),
         "unavailable": Kind(
             Place.ERROR,
-            "the service is down for a moment",
+            "the service is temporarily unavailable",
             {
                 "retry_after": _LATER,
                 "form": _FORM,
@@ -156,43 +156,45 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "server_error": Kind(
             Place.ERROR,
-            "the provider fails",
+            "an internal error of the provider",
             {"status": _status(500), "message": _message("Internal server error")},
         ),
         "timeout": Kind(
             Place.ERROR,
-            "the provider itself gives up waiting",
+            "the provider times out",
             {"message": _message("The request timed out")},
         ),
-        # nothing of an answer arrives
-        "network_unreachable": Kind(Place.CONNECTION, "the connection is reset before anything arrives"),
+        # no part of an answer arrives
+        "network_unreachable": Kind(Place.CONNECTION, "the connection is reset before any data arrives"),
         "connection_timeout": Kind(
             Place.CONNECTION,
-            "nothing arrives, and then the connection is closed",
-            {"after_ms": Setting(int, "milliseconds until it is closed", default=5000, minimum=0)},
+            "no data arrives, then the connection is closed",
+            {
+                "after_ms": Setting(
+                    int, "milliseconds until the connection is closed", default=5000, minimum=0
+                )
+            },
         ),
-        "hang": Kind(Place.CONNECTION, "nothing arrives, for as long as the caller waits"),
-        "connection_reset": Kind(Place.CONNECTION, "the headers arrive, and then the connection is reset"),
-        # what arrives is no answer
+        "hang": Kind(Place.CONNECTION, "no data arrives and the connection stays open"),
+        "connection_reset": Kind(Place.CONNECTION, "the headers arrive, then the connection is reset"),
+        # the received data is not an answer
         "malformed_json": Kind(
             Place.BODY,
-            "text arrives where JSON belongs: as the whole document, or as the first content of a stream",
+            "text instead of JSON, as the whole document or as the first content of a stream",
             {"raw": Setting(str, "the text", default='{"type": "message", "content": [')},
         ),
-        "empty_body": Kind(Place.BODY, "status 200, and nothing else"),
-        "html_error": Kind(
-            Place.BODY, "the page of a proxy arrives instead of JSON", {"status": _status(502)}
-        ),
+        "empty_body": Kind(Place.BODY, "status 200 with an empty body"),
+        "html_error": Kind(Place.BODY, "the HTML page of a proxy instead of JSON", {"status": _status(502)}),
         "error_in_200": Kind(
             Place.BODY,
-            "an error arrives with status 200: as the whole document, or as the first chunk of a stream",
+            "an error with status 200, as the whole document or as the first chunk of a stream",
             {"error": _ERROR, "message": _WORDS},
         ),
         # broken, late or cut short on its way
         "partial_response": Kind(
             Place.STREAM,
-            "the beginning of a text arrives, and then the connection is closed",
-            {"partial_text": Setting(str, "what arrives of the text", default="This is the beginning of a")},
+            "the beginning of a text arrives, then the connection is closed",
+            {"partial_text": Setting(str, "the text that arrives", default="This is the beginning of a")},
         ),
         "stream_cut": Kind(
             Place.STREAM,
@@ -203,21 +205,21 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "reset_at_token": Kind(
             Place.STREAM,
             "the connection is reset",
-            {"token": Setting(int, "how many tokens arrive before that", default=1, minimum=0)},
+            {"token": Setting(int, "number of tokens that arrive before that", default=1, minimum=0)},
             spoils=True,
         ),
         "stall": Kind(
             Place.STREAM,
-            "nothing arrives for a while, and then the rest",
+            "the stream pauses, then the rest arrives",
             {
                 "after_chunks": _after("that"),
-                "for_ms": Setting(int, "how long the while is, in milliseconds", default=30_000, minimum=0),
+                "for_ms": Setting(int, "length of the pause, in milliseconds", default=30_000, minimum=0),
             },
             spoils=True,
         ),
         "slow_drip": Kind(
             Place.STREAM,
-            "each chunk is a long time coming",
+            "each chunk arrives late",
             {
                 "ms_per_chunk": Setting(
                     int, "milliseconds from one chunk to the next", default=1000, minimum=0
@@ -230,44 +232,44 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "reordered_chunks": Kind(
             Place.STREAM, "a chunk arrives after the one that follows it", {"chunk": _CHUNK}, spoils=True
         ),
-        "split_utf8": Kind(Place.STREAM, "characters of several bytes arrive in two pieces", spoils=True),
+        "split_utf8": Kind(Place.STREAM, "multi-byte characters are split between two chunks", spoils=True),
         "error_in_stream": Kind(
             Place.STREAM,
-            "an error ends a stream that has begun well; what is not streamed is refused with it",
+            "an error ends a stream after it has begun; a response that is not streamed becomes the error",
             {"after_chunks": _after("it"), "error": _ERROR, "message": _WORDS},
             spoils=True,
         ),
-        "missing_end": Kind(Place.STREAM, "the mark that an answer is complete does not arrive", spoils=True),
+        "missing_end": Kind(Place.STREAM, "the end marker of the stream does not arrive", spoils=True),
         "late_usage": Kind(
             Place.STREAM,
-            "the usage, and what follows it, arrives late",
-            {"delay_ms": Setting(int, "how late, in milliseconds", default=1000, minimum=0)},
+            "the usage, and all that follows it, arrives late",
+            {"delay_ms": Setting(int, "delay in milliseconds", default=1000, minimum=0)},
             spoils=True,
         ),
         "missing_usage": Kind(Place.STREAM, "no usage arrives", spoils=True),
         # another answer
         "truncated_arguments": Kind(
             Place.ANSWER,
-            "the arguments of the last tool call are cut off in the middle, for length",
+            "the arguments of the last tool call are truncated by the token limit",
             spoils=True,
             calls=True,
         ),
         "invalid_arguments": Kind(
             Place.ANSWER,
-            "the arguments of tool calls are valid JSON, and break the tool's schema",
+            "the arguments of tool calls are valid JSON but violate the schema of the tool",
             spoils=True,
             calls=True,
         ),
         "refusal": Kind(
             Place.ANSWER,
             "the model declines",
-            {"message": Setting(str, "in which words", default="I can't help with that.")},
+            {"message": Setting(str, "text of the refusal", default="I can't help with that.")},
         ),
-        "content_filter": Kind(Place.ANSWER, "a filter ends the answer half way"),
+        "content_filter": Kind(Place.ANSWER, "a content filter ends the answer half way"),
         "length": Kind(
             Place.ANSWER,
-            "the answer ends where the tokens do",
-            {"tokens": Setting(int, "how many tokens there are for it", default=1, minimum=0)},
+            "the answer ends at the token limit",
+            {"tokens": Setting(int, "the token limit", default=1, minimum=0)},
             spoils=True,
         ),
     }

@@ -1,4 +1,4 @@
-"""Which matches a failure hits: all, the first ones, some of the next ones, or each with some probability."""
+"""Schedule of a fault: all matches, the first ones, some of the next ones, or each with a probability."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ROUNDS = 6
 
 
 def occurs(failure: Failure, ordinal: int, draw: Callable[[int], int]) -> bool:
-    """Say whether a match fails.
+    """Return True if a match fails.
 
     Args:
-        failure: what is counted or left to chance.
-        ordinal: how many matches of the same place there were before, in the scope that counts.
-        draw: an unsigned 64-bit integer for each index; has to be the same for every match of the scope.
+        failure: its count or probability.
+        ordinal: number of earlier matches of the same place, in the counting scope.
+        draw: returns an unsigned 64-bit integer per index; the same for every match of the scope.
     """
     if failure.probability is not None:
         return _share(draw(ordinal)) < failure.probability
@@ -32,10 +32,10 @@ def occurs(failure: Failure, ordinal: int, draw: Callable[[int], int]) -> bool:
 
 
 def _shuffled(ordinal: int, count: int, draw: Callable[[int], int]) -> int:
-    """Where an ordinal comes to stand when the first so many are shuffled.
+    """Return the position of an ordinal in a pseudo-random permutation of the first `count` numbers.
 
-    A Feistel network permutes all numbers of so many bits; what comes out too large is sent through it again.
-    So each ordinal finds its place at the same low cost, without a list of all of them.
+    A Feistel network permutes all numbers of that many bits. Results out of range are permuted again (cycle
+    walking). Each position costs the same, without a list of all of them.
     """
     half = ((count - 1).bit_length() + 1) // 2 or 1
     mask = (1 << half) - 1

@@ -1,4 +1,4 @@
-"""Failures that are errors in the provider's own words."""
+"""Faults that are provider errors."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _ERRORS = {
 
 
 def refusal(failure: Failure, *, stream: bool) -> ApiError | None:
-    """The error a failure answers with instead of anything else; None, where it does something else.
+    """Return the error that a fault answers with; None if the fault is not an error.
 
     Args:
-        failure: what goes wrong.
-        stream: whether the answer would be streamed.
+        failure: the fault.
+        stream: True if the answer would be streamed.
     """
     if failure.type in _ERRORS:
         return _error(failure.type, failure.settings)
@@ -44,7 +44,7 @@ def refusal(failure: Failure, *, stream: bool) -> ApiError | None:
 
 
 def embedded(failure: Failure) -> ApiError:
-    """The error that arrives inside an answer, with `error_in_200` and `error_in_stream`."""
+    """Return the error that arrives inside an answer, for `error_in_200` and `error_in_stream`."""
     error = failure.settings["error"]
     settings = dict(KINDS[error].defaults)
     if failure.settings["message"] is not None:
@@ -53,7 +53,7 @@ def embedded(failure: Failure) -> ApiError:
 
 
 def failure_of(error: ApiError) -> Failure | None:
-    """The failure that answers with an error; None where there is none for it."""
+    """Return the fault that produces an error; None if no fault does."""
     name = next((name for name, kind in _ERRORS.items() if kind is error.kind), None)
     if name is None:
         return None

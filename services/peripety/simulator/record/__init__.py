@@ -1,1 +1,1 @@
-"""Record and replay: what was answered becomes a scenario that answers the same."""
+"""Recording: answers of a provider or of the simulator become a script that reproduces them."""

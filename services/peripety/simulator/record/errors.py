@@ -1,4 +1,4 @@
-"""Which failure an error of a provider is: the one that its wire module would write most like it."""
+"""Fault recognition: the fault whose emulated error is most similar to an error of a provider."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _NOT_COMPARED = frozenset({"message", "request_id"})
 def instead_of_answer(
     wire: Wire, status: int, headers: Mapping[str, str], body: bytes, now: float
 ) -> Failure:
-    """The failure that an error is.
+    """Return the fault for an error response.
 
     Args:
-        wire: whose words it is in.
-        status: its HTTP status.
-        headers: its headers, names in lower case.
-        body: its body.
-        now: seconds since 1970, for hints that are dates.
+        wire: the API of the error.
+        status: the HTTP status.
+        headers: the headers, names in lower case.
+        body: the body.
+        now: seconds since 1970, for retry dates.
     """
     try:
         value = json.loads(body)
@@ -52,13 +52,13 @@ def instead_of_answer(
 
 
 def inside_answer(wire: Wire, value: Any, chunks: int, *, stream: bool) -> Failure:
-    """The failure that an error is which comes with success.
+    """Return the fault for an error inside a successful response.
 
     Args:
-        wire: whose words it is in.
+        wire: the API of the error.
         value: the error.
-        chunks: how many chunks with content came before it.
-        stream: whether the answer is streamed.
+        chunks: number of content chunks before it.
+        stream: True if the answer is streamed.
     """
     choices = KINDS["error_in_stream"].settings["error"].choices
     settings = {"error": _likest(wire, choices, value, None), "message": _message(value)}
@@ -72,13 +72,13 @@ def _failure(name: str, **settings: Any) -> Failure:
 
 
 def _likest(wire: Wire, names: Iterable[str], value: Any, status: int | None) -> str:
-    """The kind whose error is most like this one, among those of the same status."""
+    """Return the kind with the most similar error among those with the same status."""
     found = set(_leaves(value))
     at_fault = status is not None and status >= _SERVER
     best, most = "overloaded", 0.0
     if status is not None:
         best, most = "server_error" if at_fault else "invalid_request", float("-inf")
-    # An error of the server takes any status, and so comes last.
+    # A server error accepts any status, so it is tried last.
     for name in sorted(names, key="server_error".__eq__):
         told = {"status": status} if name == "server_error" and at_fault else {}
         error = refusal(_failure(name, **told), stream=False)
@@ -114,7 +114,7 @@ def _message(value: Any) -> str:
 
 
 def _retry(name: str, headers: Mapping[str, str], body: str, now: float) -> dict[str, Any]:
-    """When to come back; at once, where the failure has to say something and the provider did not."""
+    """Return the retry settings; a delay of 0 if the fault requires one and the provider sent none."""
     milliseconds, after = headers.get("retry-after-ms"), headers.get("retry-after")
     if milliseconds is not None:
         return {"retry_after": float(milliseconds) / 1000, "form": RetryForm.MILLISECONDS.value}

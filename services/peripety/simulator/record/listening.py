@@ -1,4 +1,4 @@
-"""What a proxy hears of one request for an answer, until it knows what to record."""
+"""Observation of one proxied answer, until the recording is known."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def listen(
     headers: Mapping[str, str],
     body: bytes,
 ) -> Listener | None:
-    """Begin to listen, if a request is one for an answer.
+    """Start to observe a request for a model answer; return None for other requests.
 
     Args:
-        router: which paths are requests for answers, and of which API.
-        service: what the APIs have to remember to read requests.
-        recorder: is told what was heard.
-        method: the request's method.
-        path: its path, quoted.
-        query: the parameters of its query.
-        headers: its headers, names in lower case.
-        body: its body.
+        router: maps paths to APIs and operations.
+        service: state that the APIs need to parse requests.
+        recorder: receives the observed answer.
+        method: the HTTP method.
+        path: the quoted path.
+        query: the query parameters.
+        headers: the headers, names in lower case.
+        body: the body.
     """
     recorder.redactor.learn(headers, query)
     targets = [target for target in router.at(path) if target.route.method == method]
@@ -63,13 +63,13 @@ def listen(
     target = router.choose(targets, headers, body)
     if target.route.operation is not Operation.GENERATE:
         return None
-    # Proofs that the provider issued mean nothing here: any that was issued here will do to read the request.
+    # The parser rejects signatures of the provider, so they are replaced by one of the simulator.
     own = _SIGNATURE.sub(rb'\1"' + signature("recorded").encode() + b'"', body)
     try:
         request = target.wire.request(Call(target.route, headers, {**query, **target.params}, own), service)
     except ApiError as error:
         _log.warning(
-            "a request is not recorded: it would be refused",
+            "request not recorded: it is not valid",
             extra={"api": target.wire.api.value, "kind": error.kind},
         )
         return None
@@ -77,13 +77,13 @@ def listen(
 
 
 class Listener:
-    """Hears one answer as it passes by.
+    """Observer of one answer as it passes through the proxy.
 
     Args:
         wire: the API.
-        request: what was asked.
-        service: keeps what the API remembers of the answer.
-        recorder: is told what was heard.
+        request: the request.
+        service: stores the objects that the API remembers.
+        recorder: receives the observed answer.
     """
 
     def __init__(self, wire: Wire, request: Request, service: Service, recorder: Recorder) -> None:
@@ -95,27 +95,27 @@ class Listener:
         self._chunks: list[tuple[float, bytes]] = []
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """An answer begins.
+        """Handle the start of a response.
 
         Args:
-            status: its HTTP status.
-            headers: its headers, names in lower case.
+            status: the HTTP status.
+            headers: the headers, names in lower case.
         """
         self._status, self._headers = status, headers
 
     def heard(self, data: bytes) -> None:
-        """Some of it came."""
+        """Handle received bytes."""
         self._chunks.append((self._now_ms(), data))
 
     def unreachable(self) -> None:
-        """There is no answer, and there will be none."""
+        """Handle a connection failure: no response arrives."""
         self._recorder.add(self._request, None, _failure("network_unreachable"), None)
 
     def ended(self, *, whole: bool) -> None:
-        """Nothing more comes.
+        """Handle the end of the response.
 
         Args:
-            whole: whether the connection says that this is all.
+            whole: True if the connection marks the response as complete.
         """
         body = b"".join(data for _, data in self._chunks)
         if self._status >= _REFUSED:

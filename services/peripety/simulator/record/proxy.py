@@ -1,4 +1,4 @@
-"""A proxy to a provider: it passes everything on as it comes, and lets the answers be recorded."""
+"""Recording proxy: forwards all traffic to a provider unchanged, and records the answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["serve_proxy"]
 
 _log = logging.getLogger(__name__)
 
-# They speak of one connection, and a proxy has two.
+# Hop-by-hop headers apply to one connection; a proxy has two.
 _OF_A_CONNECTION = frozenset({
     "connection", "host", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
     "transfer-encoding", "upgrade",
@@ -42,16 +42,16 @@ _CLOSING_SECONDS = 1
 async def serve_proxy(
     url: str, recorder: Recorder, *, host: str = LOOPBACK, port: int = 0
 ) -> AsyncIterator[str]:
-    """Serve a proxy until the block ends, and give its base URL.
+    """Serve a proxy until the block ends, and yield its base URL.
 
     Args:
-        url: where the provider is, as its clients are told.
+        url: the base URL of the provider.
         recorder: records the answers.
         host: the address to listen on.
-        port: the port; 0 takes a free one.
+        port: the port; 0 selects a free one.
 
     Raises:
-        UnavailableError: the address cannot be listened on.
+        UnavailableError: the server cannot listen on the address.
     """
     async with ClientSession(auto_decompress=False, timeout=ClientTimeout(total=None)) as session:
         proxy = _Proxy(url, recorder, session)
@@ -68,11 +68,11 @@ class _Proxy:
         self._url = url.rstrip("/")
         self._recorder = recorder
         self._router = Router(WIRES)
-        self._service = Simulator(Scenario())  # remembers what APIs remember
+        self._service = Simulator(Scenario())  # stores the objects of the APIs
         self._session = session
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Pass a request on and its answer back."""
+        """Forward a request and its response."""
         body = await request.content.read()
         listener = self._listen(request, body)
         try:
@@ -85,7 +85,7 @@ class _Proxy:
                 skip_auto_headers=("accept", "accept-encoding", "content-type", "user-agent"),
             )
         except ClientError as error:
-            _log.warning("the provider is out of reach", extra={"error": type(error).__name__})
+            _log.warning("the provider is unreachable", extra={"error": type(error).__name__})
             if listener is not None:
                 listener.unreachable()
             return _cut_off(request)
@@ -130,9 +130,7 @@ class _Proxy:
         else:
             answer = _cut_off(request)
         if listener is not None:
-            listener.ended(
-                whole=whole
-            )  # last, so that whatever may be wrong with the file, the answer is passed on
+            listener.ended(whole=whole)  # last, so that a problem with the file does not affect the response
         return answer
 
 
@@ -140,7 +138,7 @@ def _request_headers(request: web.BaseRequest) -> CIMultiDict[str]:
     headers = CIMultiDict(
         (name, value) for name, value in _passed(request.headers.items()) if not name.lower().startswith(_OWN)
     )
-    headers["Accept-Encoding"] = "identity"  # what is compressed cannot be read as it passes by
+    headers["Accept-Encoding"] = "identity"  # compressed responses cannot be observed
     return headers
 
 
@@ -149,7 +147,7 @@ def _passed(headers: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
 
 
 def _cut_off(request: web.BaseRequest) -> web.StreamResponse:
-    """End the client's connection as the provider's ended."""
+    """Abort the connection of the client as the provider aborted its own."""
     if request.transport is not None:
         request.transport.abort()
     return web.StreamResponse()

@@ -1,4 +1,7 @@
-"""Writes what was answered as a scenario: after each answer, so that the file is whole at every moment."""
+"""Script recorder: writes answers as a script.
+
+The file is rewritten after each answer, so that it is complete at any time.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ __all__ = ["Recorder"]
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An answer, and what it answers."""
+    """An answer with its prompt."""
 
     pattern: Pattern
     response: Response | None
@@ -39,33 +42,33 @@ class _Step:
 
 
 class Recorder:
-    """Turns answers into the rules of a scenario. Several threads may use it.
+    """Thread-safe converter of answers to the rules of a script.
 
-    A conversation that goes on becomes the turns of the rule that began it. A prompt that comes again becomes
-    another rule, and each rule before it for the same prompt answers once.
+    Later answers of a conversation become turns of the rule that started it. A repeated prompt becomes
+    another rule, and each earlier rule for the same prompt answers once.
 
     Args:
-        path: the scenario file; what it held is replaced.
+        path: the script file; it is overwritten.
 
     Raises:
-        FailedPreconditionError: the file's directory is not there.
+        FailedPreconditionError: the directory of the file does not exist.
 
     Attributes:
-        redactor: keeps credentials out of the file.
+        redactor: removes credentials from the file.
     """
 
     def __init__(self, path: Path) -> None:
         if not path.parent.is_dir():
-            raise FailedPreconditionError(f"cannot record to {path}: there is no directory {path.parent}")
+            raise FailedPreconditionError(f"cannot record to {path}: directory {path.parent} does not exist")
         self.redactor = Redactor()
         self._path = path
         self._lock = Lock()
         self._conversations = Conversations(Table(), shared=False)
         self._rules: list[list[_Step]] = []
-        self._ends: dict[str, int] = {}  # rules by the places where conversations are that may go on
+        self._ends: dict[str, int] = {}  # rules by the positions of conversations that may continue
 
     def observe(self, exchange: Exchange) -> None:
-        """Record what the simulator itself has decided to answer."""
+        """Record an answer of the simulator itself."""
         manner, reply = exchange.manner, exchange.reply
         failure = spoilt(manner) if exchange.error is None else failure_of(exchange.error)
         pace = None if manner.pace == Pace() else manner.pace
@@ -78,10 +81,10 @@ class Recorder:
         """Record an answer.
 
         Args:
-            request: what was asked.
-            response: what was answered.
-            failure: what went wrong.
-            reply: the answer as the caller will repeat it; None if it did not arrive as it should.
+            request: the request.
+            response: the response.
+            failure: the fault.
+            reply: the answer as the caller is going to repeat it; None if it did not arrive intact.
         """
         if response is None and failure is None:
             return
@@ -93,7 +96,7 @@ class Recorder:
             self._write()
 
     def _place(self, step: _Step, conversation: Conversation, reply: Reply | None) -> None:
-        """Put an answer where the conversation will be when it is asked for again."""
+        """Store an answer at the position that the conversation has when the request is repeated."""
         number = self._ends.pop(conversation.place, len(self._rules))
         if number == len(self._rules):
             self._rules.append([])
@@ -142,7 +145,7 @@ class Recorder:
         )
 
     def _text_pattern(self, text: str) -> TextPattern:
-        """The text itself; of one with a credential in it, the longest part without one."""
+        """Return a pattern for a text; if it contains a credential, for its longest part without one."""
         parts = self.redactor.text(text).split(REDACTED)
         kind = TextKind.EXACT if len(parts) == 1 else TextKind.CONTAINS
         return TextPattern(kind, max(parts, key=len))

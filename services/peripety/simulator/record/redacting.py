@@ -1,4 +1,4 @@
-"""Keeping credentials out of what is recorded: those that were seen, and whatever looks like one."""
+"""Redaction of credentials in recordings: observed credentials, and text that looks like one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["REDACTED", "Redactor"]
 
 REDACTED = "[redacted]"
 
-_SHORTEST = 8  # what is shorter would be found in ordinary words
+_SHORTEST = 8  # shorter values would occur in ordinary words
 _HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 _PARAMS = ("key", "api_key", "access_token")
 _KNOWN = re.compile(
@@ -28,35 +28,35 @@ _KNOWN = re.compile(
 
 
 class Redactor:
-    """Takes credentials out of texts."""
+    """Remover of credentials from text."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
 
     def learn(self, headers: Mapping[str, str], params: Mapping[str, str]) -> None:
-        """Note the credentials of a request.
+        """Add the credentials of a request.
 
         Args:
-            headers: its headers, names in lower case.
-            params: the parameters of its query.
+            headers: the headers, names in lower case.
+            params: the query parameters.
         """
         values = [headers.get(name, "") for name in _HEADERS] + [params.get(name, "") for name in _PARAMS]
         for value in values:
             self.note(value.rpartition(" ")[2])  # without the scheme
 
     def note(self, credential: str) -> None:
-        """Note a credential."""
+        """Add a credential."""
         if len(credential) >= _SHORTEST:
             self._seen.add(credential)
 
     def text(self, text: str) -> str:
-        """A text without credentials."""
+        """Return a text without credentials."""
         for credential in sorted(self._seen, key=len, reverse=True):
             text = text.replace(credential, REDACTED)
         return _KNOWN.sub(REDACTED, text)
 
     def value(self, value: Any) -> Any:
-        """A JSON value without credentials."""
+        """Return a JSON value without credentials."""
         match value:
             case str():
                 return self.text(value)

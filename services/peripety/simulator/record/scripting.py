@@ -1,4 +1,4 @@
-"""What was answered, as a scenario says it."""
+"""Conversion of answers to scripted responses, faults and paces."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _BURST_MS = 20.0
 
 
 def scripted(reply: Reply | Draft, pace: Pace | None, delay_ms: int = 0) -> Response:
-    """The response that an answer follows from.
+    """Return the scripted response for an answer.
 
     Args:
         reply: the answer.
-        pace: how it arrived.
-        delay_ms: how long it was held back.
+        pace: its timing.
+        delay_ms: its delay.
     """
     text, stop = _joined(reply, Text), reply.stop
     if stop is Stop.STOP_SEQUENCE and reply.stop_sequence is not None:
-        # Whoever asks again asks to stop there again.
+        # A repeated request contains the same stop sequence.
         text, stop = text + reply.stop_sequence, None
     return Response(
         text=text,
@@ -45,7 +45,7 @@ def scripted(reply: Reply | Draft, pace: Pace | None, delay_ms: int = 0) -> Resp
 
 
 def spoilt(manner: Manner) -> Failure | None:
-    """What goes wrong with every answer like this; None, where the answer itself shows what went wrong."""
+    """Return the delivery fault to record; None if the answer itself shows the fault."""
     failure = manner.failure
     if failure is None or KINDS[failure.type].place is Place.ANSWER:
         return None
@@ -53,18 +53,18 @@ def spoilt(manner: Manner) -> Failure | None:
 
 
 def observed(draft: Draft, ended_ms: float, *, stream: bool) -> Pace:
-    """How an answer arrived.
+    """Return the observed pace of an answer.
 
     Args:
-        draft: the answer, read as it arrived.
-        ended_ms: when its last byte came, in milliseconds after the request.
-        stream: whether it was streamed.
+        draft: the answer.
+        ended_ms: the time of its last byte, in milliseconds after the request.
+        stream: True if it was streamed.
     """
     if not stream or not draft.times:
         return Pace(first_token_ms=round(ended_ms))
     first, last, chunks = draft.times[0], draft.times[-1], len(draft.times)
     tokens = max(_shown_tokens(draft), chunks)
-    # What comes within one reading of the socket says nothing about a rate.
+    # Data from a single socket read does not determine a rate.
     rate = (
         None if last - first < _BURST_MS else round(tokens * 1000 * (chunks - 1) / chunks / (last - first), 1)
     )

@@ -1,1 +1,1 @@
-"""Scenario files: what the scripted LLM says, to what, how fast, and what goes wrong."""
+"""Script files: patterns, answers, timing and faults of the scripted LLM."""

@@ -1,4 +1,4 @@
-"""Scenarios in Python, in the words of scenario files."""
+"""Script builder: scripts in Python, with the field names of script files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["ScenarioBuilder"]
 _OF_PATTERNS = frozenset({"ignore_case", "model", "tool_result", "message_index"})
 
 Response = str | Mapping[str, Any] | None
-"""What is answered, as in a file: a text, or a table; None where only a `failure` is given."""
+"""An answer as in a file: a text or a table; None if only a `failure` is given."""
 
 
 class ScenarioBuilder:
-    """Builds a scenario rule by rule; each method gives the builder back.
+    """Fluent builder of a script, rule by rule.
 
-    Values are those of a scenario file (text, numbers, dicts, lists), and mean the same:
+    Values are those of a script file (text, numbers, dicts, lists), with the same meaning:
 
         ScenarioBuilder()
             .respond_to("login", "Username?", max_matches=1)
@@ -31,7 +31,7 @@ class ScenarioBuilder:
             .build()
 
     Args:
-        fields: fields of the scenario itself, such as `seed`, `limits` or `pace`.
+        fields: fields of the script itself, such as `seed`, `limits` or `pace`.
     """
 
     def __init__(self, **fields: Any) -> None:
@@ -42,39 +42,39 @@ class ScenarioBuilder:
         """Answer prompts that contain a text.
 
         Args:
-            text: what a prompt has to contain.
-            response: what is answered.
+            text: the text to find.
+            response: the answer.
             options: other fields of the pattern (`model`, `tool_result`, `message_index`, `ignore_case`) and
                 of the rule (`failure`, `max_matches`, `turns`, `name`).
         """
         return self._rule({"type": "contains", "text": text}, response, options)
 
     def respond_to_exact(self, text: str, response: Response = None, **options: Any) -> Self:
-        """Answer prompts that are a text; see `respond_to`."""
+        """Answer prompts that equal a text. See `respond_to`."""
         return self._rule({"type": "exact", "text": text}, response, options)
 
     def respond_to_regex(self, pattern: str, response: Response = None, **options: Any) -> Self:
-        """Answer prompts in which a regular expression is found; see `respond_to`."""
+        """Answer prompts in which a regular expression is found. See `respond_to`."""
         return self._rule({"type": "regex", "pattern": pattern}, response, options)
 
     def respond_to_glob(self, pattern: str, response: Response = None, **options: Any) -> Self:
-        """Answer prompts that are like a glob; see `respond_to`."""
+        """Answer prompts that match a glob. See `respond_to`."""
         return self._rule({"type": "glob", "pattern": pattern}, response, options)
 
     def respond_to_any(self, response: Response = None, **options: Any) -> Self:
-        """Answer any prompt; see `respond_to`."""
+        """Answer any prompt. See `respond_to`."""
         return self._rule({"type": "any"}, response, options)
 
     def turn(self, expect: str | Mapping[str, Any], response: Response = None, **options: Any) -> Self:
-        """Add a turn to the rule that was added last.
+        """Add a turn to the latest rule.
 
         Args:
-            expect: what the next prompt has to contain, or a pattern.
-            response: what is answered.
+            expect: the text that the next prompt must contain, or a pattern.
+            response: the answer.
             options: other fields of the turn (`failure`).
 
         Raises:
-            ValueError: there is no rule yet.
+            ValueError: no rule was added yet.
         """
         if not self._rules:
             raise ValueError("a turn follows a rule: call respond_to first")
@@ -84,19 +84,19 @@ class ScenarioBuilder:
         return self
 
     def then(self, response: Response = None, **options: Any) -> Self:
-        """Add a turn for any prompt to the rule that was added last; see `turn`."""
+        """Add a turn for any prompt to the latest rule. See `turn`."""
         return self.turn({"type": "any"}, response, **options)
 
     def default_response(self, response: str | Mapping[str, Any]) -> Self:
-        """Answer what no rule matches."""
+        """Set the answer for prompts that no rule matches."""
         self._document["default_response"] = response
         return self
 
     def build(self) -> Scenario:
-        """Make the scenario.
+        """Build the script.
 
         Raises:
-            ScenarioError: something is not valid; it names the fields as a file would.
+            ScenarioError: a field is not valid; the message names it as in a file.
         """
         return document_to_scenario(self._document)
 

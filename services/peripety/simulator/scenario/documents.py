@@ -1,4 +1,4 @@
-"""TOML and JSON texts as plain values; what is wrong with them as a place and a sentence."""
+"""TOML and JSON parsing, with the position and the reason of an error."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from peripety.simulator.scenario.problems import Place
 __all__ = ["DocumentError", "parse_json", "parse_toml"]
 
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-_TOP = Place(1, 1)  # of what its parser gives no place for
+_TOP = Place(1, 1)  # used if the parser reports no position
 
 
 class DocumentError(Exception):
-    """A text that cannot be parsed: where, and why."""
+    """A parse error with its position and its reason."""
 
     def __init__(self, place: Place, sentence: str) -> None:
         super().__init__(sentence)
@@ -26,10 +26,10 @@ class DocumentError(Exception):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The table of a TOML text.
+    """Parse TOML text to a table.
 
     Raises:
-        DocumentError: it is not valid.
+        DocumentError: the text is not valid.
     """
     try:
         return tomllib.loads(text)
@@ -44,10 +44,10 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text, in which no table may have a key twice.
+    """Parse JSON text. Duplicate keys are errors.
 
     Raises:
-        DocumentError: it is not valid.
+        DocumentError: the text is not valid.
     """
     repeats = False
 
@@ -68,9 +68,7 @@ def parse_json(text: str) -> Any:
     if repeats:
         places = Places(text, format="json")
         path = places.repeated[0]
-        raise DocumentError(
-            places.find(path), f"not valid JSON: the key {path[-1]!r} stands here a second time"
-        )
+        raise DocumentError(places.find(path), f"not valid JSON: the key {path[-1]!r} is repeated")
     return value
 
 

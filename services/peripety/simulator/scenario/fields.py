@@ -1,4 +1,4 @@
-"""What may stand in a scenario file: every table, its fields, and what of them goes together."""
+"""Schema of a script file: every table, its fields, and the constraints between them."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ TEXT_FIELDS = {
     TextKind.REGEX: "pattern",
     TextKind.GLOB: "pattern",
 }
-"""The field that holds what a text is compared with."""
+"""The field with the text to match, by pattern type."""
 
 UNBOUNDED = 2**31 - 1
-"""The highest message index there is."""
+"""The largest message index."""
 
 _MOST = 2**32 - 1
 _MOST_SEED = 2**53 - 1
@@ -71,7 +71,7 @@ _LATEST = datetime(3000, 1, 1, tzinfo=UTC)
 
 
 def _valid(kind: TextKind) -> Reader:
-    """Read the text of a regular expression or a glob."""
+    """Return a reader of regular expressions or globs."""
 
     def read(value: Any, path: FieldPath, reading: Reading) -> str | None:
         found = string(value, path, reading)
@@ -178,12 +178,12 @@ def _response(**given: Any) -> Response:
 
 def _consistent(given: Mapping[str, Any]) -> Iterator[Fault]:
     if "text" in given and "json" in given:
-        yield ("json",), "`text` says what is answered already; keep one of the two"
+        yield ("json",), "`json` cannot be combined with `text`; remove one of them"
     for name in ("text", "json", "tool_calls"):
         if "refusal" in given and name in given:
-            yield (name,), "a `refusal` says nothing else; keep one of the two"
+            yield (name,), "a `refusal` cannot be combined with other content; remove one of them"
     if given.get("stop") is Stop.TOOL_USE and "tool_calls" not in given:
-        yield ("stop",), "an answer stops for `tool_use` when it has `tool_calls`, and this one has none"
+        yield ("stop",), "stop reason `tool_use` needs `tool_calls`; add some"
 
 
 def _adds_up(given: Mapping[str, Any]) -> Iterator[Fault]:
@@ -275,11 +275,11 @@ def _failure(
 def _occurs(given: Mapping[str, Any]) -> Iterator[Fault]:
     times, of = given.get("times"), given.get("of")
     if "of" in given and "times" not in given:
-        yield ("of",), "`of` says among how many; add `times`, how many of them fail"
+        yield ("of",), "`of` needs `times`, the number of failing matches; add it"
     elif times is not None and of is not None and times > of:
-        yield ("times",), f"{times} cannot fail of {of}"
+        yield ("times",), f"`times` {times} exceeds `of` {of}"
     if "probability" in given and "times" in given:
-        yield ("probability",), "a failure occurs by `times` or by `probability`; keep one of the two"
+        yield ("probability",), "`probability` cannot be combined with `times`; remove one of them"
 
 
 _OCCURRENCE: Mapping[str, Reader] = {
@@ -305,20 +305,20 @@ _FAILURE = Tagged(
 
 
 def _answers(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """Find what a rule or a turn has too little of."""
+    """Yield the missing parts of a rule or a turn."""
     response: Response | None = given.get("response")
     failure: Failure | None = given.get("failure")
     if "response" not in given and "failure" not in given:
-        yield (), "what is answered? add `response`, or `failure`, or both"
+        yield (), "the answer is missing; add `response`, `failure` or both"
     if failure is None:
         return
     kind = KINDS[failure.type]
     if kind.calls and response is not None and not response.tool_calls:
-        yield ("failure",), f"`{failure.type}` spoils tool calls; add `tool_calls` to the response"
+        yield ("failure",), f"`{failure.type}` needs tool calls; add `tool_calls` to the response"
     if "response" not in given and kind.spoils:
-        yield ("failure",), f"`{failure.type}` spoils an answer; add the `response` that it spoils"
+        yield ("failure",), f"`{failure.type}` needs a response; add `response`"
     elif "response" not in given and (failure.times or failure.probability) is not None:
-        yield ("failure",), "this does not always fail; add the `response` for when it does not"
+        yield ("failure",), "the failure does not always occur; add the `response` for the other matches"
 
 
 _TURN = Table(
@@ -352,7 +352,7 @@ _RULE = Table(
 def _key(value: Any, path: FieldPath, reading: Reading) -> str | None:
     if isinstance(value, str) and value and value.isascii() and value.isprintable():
         return value
-    reading.wrong(path, "a key is text of printable ASCII characters")  # and is not repeated here
+    reading.wrong(path, "an API key must be printable ASCII text")  # the value is a secret and is not shown
     return None
 
 
@@ -377,13 +377,13 @@ def _moment(value: Any, path: FieldPath, reading: Reading) -> datetime | None:
 
 def _together(given: Mapping[str, Any]) -> Iterator[Fault]:
     if given.get("clock") is ClockMode.REAL and "start" in given:
-        yield ("start",), "a real clock starts when it likes; remove `start`, or `clock`"
+        yield ("start",), "`start` cannot be combined with a real clock; remove `start` or `clock`"
     names = Counter[str]()
     for index, rule in enumerate(given.get("responses") or ()):
         if rule is not None and rule.name is not None:
             names[rule.name] += 1
             if names[rule.name] > 1:
-                yield ("responses", index, "name"), f"another rule is called {shown(rule.name)} already"
+                yield ("responses", index, "name"), f"another rule has the name {shown(rule.name)} already"
 
 
 _LIMIT = Table(
@@ -418,13 +418,13 @@ _FIELDS = Table(
     meant={"rules": "responses", "default": "default_response"},
 )
 _REMOVED = (
-    "turns stand in their rule now: make `expect` and `response` of a conversation's first turn the "
+    "turns belong to their rule: make `expect` and `response` of a conversation's first turn the "
     "`pattern` and `response` of a rule in `responses`, and its other turns that rule's `turns`"
 )
 
 
 def scenario(document: Any, reading: Reading) -> Scenario | None:
-    """Read a document; None if something was found wrong with it."""
+    """Read a document; return None if it has problems."""
     if isinstance(document, dict) and "conversations" in document:
         reading.wrong(("conversations",), _REMOVED)
         document = {name: value for name, value in document.items() if name != "conversations"}

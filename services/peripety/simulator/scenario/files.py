@@ -1,4 +1,4 @@
-"""The files that a scenario refers to: `{"$file": "relative/path"}` stands for what is in the file."""
+"""Referenced files of a script: `{"$file": "relative/path"}` is replaced by the content of the file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MAX_BYTES = 16 * 2**20
 
 
 class FileError(Exception):
-    """A file that cannot be had; the message says why and what to do."""
+    """A file that cannot be used; the message has the reason and the remedy."""
 
 
 class Files:
-    """The files of one directory and of those below it; each is read once.
+    """Cache of the files in one directory and below; each file is read once.
 
     Args:
-        directory: where paths begin, and what they do not leave; None where there are no files.
+        directory: the root of relative paths, which they cannot leave; None if no files are available.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -30,10 +30,10 @@ class Files:
         self._texts: dict[str, str] = {}
 
     def value(self, name: str) -> Any:
-        """What is in a file: the value of a `.json`, the text of any other.
+        """Return the content of a file: the parsed value of a `.json`, else the text.
 
         Raises:
-            FileError: it cannot be had.
+            FileError: the file cannot be used.
         """
         text = self.text(name)
         if not name.endswith(".json"):
@@ -45,10 +45,10 @@ class Files:
             raise FileError(f"{place}: {error.sentence}") from None
 
     def text(self, name: str) -> str:
-        """The text of a file.
+        """Return the text of a file.
 
         Raises:
-            FileError: it cannot be had.
+            FileError: the file cannot be used.
         """
         if name not in self._texts:
             self._texts[name] = self._read(name)
@@ -56,13 +56,13 @@ class Files:
 
     def _read(self, name: str) -> str:
         if self._directory is None:
-            raise FileError("this scenario was not read from a file, so that it has no files beside it")
+            raise FileError("`$file` needs a script that was read from a file")
         try:
             path = (self._directory / name).resolve()
             if not path.is_relative_to(self._directory):
-                raise FileError(f"{name!r} is outside the directory of the scenario; move it there")
+                raise FileError(f"{name!r} is outside the directory of the script; move it there")
             if not path.is_file():
-                raise FileError(f"there is no file {name!r} in {self._directory}")
+                raise FileError(f"{name!r} does not exist in {self._directory}")
             if path.stat().st_size > MAX_BYTES:
                 raise FileError(f"{name!r} is larger than {MAX_BYTES // 2**20} MiB")
             return path.read_bytes().decode()

@@ -1,4 +1,4 @@
-"""Scenario files: TOML or JSON in, a `Scenario` out, or everything that is wrong with it."""
+"""Script loader: TOML or JSON to a `Scenario`, with all problems in one error."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _FORMATS = {".toml": "toml", ".json": "json"}
 
 
 def load_scenario(path: str | Path) -> Scenario:
-    """Read a scenario file, `.toml` or `.json`, and the files it refers to.
+    """Read a script file, `.toml` or `.json`, and the files it refers to.
 
     Raises:
-        ScenarioError: it cannot be read or is not valid.
+        ScenarioError: the file cannot be read or is not valid.
     """
     path = Path(path)
     if path.suffix not in _FORMATS:
-        raise _whole(str(path), f"a scenario's file ends in .toml or .json, not {path.suffix!r}")
+        raise _whole(str(path), f"unknown suffix {path.suffix!r}; use .toml or .json")
     try:
         source = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _whole(str(path), f"not UTF-8 text: byte {error.start} is out of place") from None
+        raise _whole(str(path), f"not UTF-8 text: invalid byte {error.start}") from None
     except OSError as error:
         raise _whole(str(path), f"cannot be read: {error.strerror or error}") from None
     return read_scenario(source, format=_FORMATS[path.suffix], base=path.parent, name=str(path))
@@ -49,16 +49,16 @@ def read_scenario(
     base: Path | None = None,
     name: str = "scenario",
 ) -> Scenario:
-    """Read a scenario from its text.
+    """Parse a script.
 
     Args:
         source: the text.
         format: `toml` or `json`.
-        base: the directory of the files it refers to; without one it may refer to none.
-        name: what the text is called in messages.
+        base: the directory of referenced files; None forbids references.
+        name: the name of the text in messages.
 
     Raises:
-        ScenarioError: it is not valid.
+        ScenarioError: the text is not valid.
     """
     try:
         document = parse_toml(source) if format == "toml" else parse_json(source)
@@ -75,10 +75,10 @@ def read_scenario(
 
 
 def document_to_scenario(document: Mapping[str, Any], *, name: str = "scenario") -> Scenario:
-    """Make a scenario of what a scenario file would say, as plain values.
+    """Convert the plain values of a script file to a script.
 
     Raises:
-        ScenarioError: it is not valid.
+        ScenarioError: a value is not valid.
     """
     reading = Reading(Files(None))
     found = scenario(document, reading)

@@ -1,4 +1,4 @@
-"""A scenario: what the scripted LLM says, to what, how fast, and what goes wrong."""
+"""Script types: patterns, answers, timing and faults of the scripted LLM."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ClockMode(StrEnum):
-    """A virtual clock stands still until it is moved; a real one is the machine's."""
+    """Clock types: a virtual clock moves only on request, a real one is the machine's."""
 
     VIRTUAL = "virtual"
     REAL = "real"
 
 
 class CountScope(StrEnum):
-    """Whose matches `max_matches` and counted failures count: each conversation's own, or everybody's."""
+    """Scope of `max_matches` and of counted faults: each conversation, or all together."""
 
     CONVERSATION = "conversation"
     SHARED = "shared"
@@ -46,14 +46,14 @@ class CountScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How an answer arrives.
+    """Timing of an answer.
 
     Attributes:
-        first_token_ms: from the request to the first token.
-        tokens_per_second: how fast the rest follows; None is at once.
-        tokens_per_chunk: how many tokens each chunk of a stream holds.
-        jitter: how much each gap varies, as a share of it from 0 to 1; the whole takes as long as without.
-        bytes_per_write: streams are written in pieces of so many bytes; None writes each chunk whole.
+        first_token_ms: delay of the first token after the request.
+        tokens_per_second: rate of the other tokens; None sends all at once.
+        tokens_per_chunk: number of tokens per stream chunk.
+        jitter: variation of each gap, as a fraction from 0 to 1; the total duration stays the same.
+        bytes_per_write: size of the writes to a stream, in bytes; None writes each chunk whole.
     """
 
     first_token_ms: int = 0
@@ -65,7 +65,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """A tool call to answer with; `input` is a JSON value."""
+    """A scripted tool call; `input` is a JSON value."""
 
     tool: str
     input: Any = field(default_factory=dict)
@@ -73,7 +73,7 @@ class ScriptedCall:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedUsage:
-    """Token counts that are claimed instead of the counted ones; None leaves the counted one."""
+    """Token counts that override the counted ones; None leaves a count unchanged."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -84,17 +84,17 @@ class ScriptedUsage:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What is answered: reasoning, then prose or a refusal, then tool calls.
+    """A scripted answer: reasoning, then prose or a refusal, then tool calls.
 
     Attributes:
         text: the prose.
-        reasoning: what is shown of the model's thoughts, to callers that want to see them.
-        refusal: the model declines in these words, and says nothing else.
-        tool_calls: the calls, in order; several are parallel calls.
-        stop: why the answer ends; by default what follows from the rest.
-        usage: token counts that are claimed instead of the counted ones.
-        delay_ms: how long the answer is held back, before anything of it is sent.
-        pace: how it arrives; None is the scenario's own pace.
+        reasoning: the reasoning, shown to callers that request it.
+        refusal: the text of a refusal, which excludes other content.
+        tool_calls: the tool calls, in order; several are parallel calls.
+        stop: the stop reason; by default derived from the content.
+        usage: token counts that override the counted ones.
+        delay_ms: the delay before the whole answer.
+        pace: the timing; None uses the pace of the script.
     """
 
     text: str = ""
@@ -109,14 +109,14 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something that goes wrong instead of an answer, or with one.
+    """A fault that replaces or changes an answer.
 
     Attributes:
         type: a kind of `peripety.simulator.failures`.
-        settings: its own settings, complete with defaults.
-        times: how many matches fail; None is all, or as chance has it.
-        of: among how many; the seed chooses which. None means the first ones.
-        probability: how likely each match fails, if not by count.
+        settings: the settings of the kind, including defaults.
+        times: number of matches that fail; None for all, or by probability.
+        of: number of matches among which the seed chooses them; None for the first ones.
+        probability: probability that a match fails, instead of a count.
     """
 
     type: str
@@ -128,7 +128,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A step of a sequence: what is expected next, and the answer to it, or what goes wrong, or both."""
+    """A step of a sequence: the expected prompt, and its answer, its fault, or both."""
 
     expect: Pattern
     response: Response | None = None
@@ -137,16 +137,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An answer to what matches its pattern, or what goes wrong, or both; and the turns that may follow.
+    """A pattern with its answer, its fault, or both, and the turns that may follow.
 
     Attributes:
-        pattern: what is answered.
+        pattern: the prompts to answer.
         response: the answer.
-        failure: what goes wrong.
-        max_matches: how often the rule is entered at most; turns are not counted.
-        turns: what follows the answer, each step once, in order.
-        name: what the rule is called in reports; rules keep their state over a reload by it, or by their
-            pattern.
+        failure: the fault.
+        max_matches: maximum number of times the rule is entered, not counting turns.
+        turns: the steps after the answer, each used once, in order.
+        name: the name in reports. After a reload, rules are identified by name or by pattern.
     """
 
     pattern: Pattern
@@ -159,7 +158,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What each key may use of the models whose names match a glob; None is no limit.
+    """Rate limits per key for models that match a glob; None is unlimited.
 
     Attributes:
         models: glob over model names.
@@ -167,7 +166,7 @@ class Limit:
         tokens_per_minute: input and output tokens together, as OpenAI counts them.
         input_tokens_per_minute: input tokens that were not read from the cache.
         output_tokens_per_minute: output tokens.
-        concurrency: requests under way at once.
+        concurrency: concurrent requests.
     """
 
     models: str = "*"
@@ -180,19 +179,19 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Everything a scenario file says.
+    """A complete script.
 
     Attributes:
-        responses: the rules; the first that matches answers.
-        default_response: the answer where none does.
-        failures: what may go wrong with any request, tried in order before the rule's own failure.
-        limits: what each key may use; the first that names the model holds.
-        keys: the keys that are accepted; empty accepts every key, and none.
-        pace: how answers arrive.
-        seed: makes chance, ids and jitter repeatable.
-        clock: whether time passes by itself.
-        start: when the virtual clock begins.
-        counts: whose matches are counted.
+        responses: the rules; the first match answers.
+        default_response: the answer if no rule matches.
+        failures: script-wide faults, tried in order before the fault of the rule.
+        limits: the rate limits per key; the first that matches the model applies.
+        keys: the accepted API keys; empty accepts any key, and requests without a key.
+        pace: the timing of answers.
+        seed: determines random numbers, ids and jitter.
+        clock: the clock type.
+        start: the start of the virtual clock.
+        counts: the scope of match counts.
     """
 
     responses: tuple[Rule, ...] = ()

@@ -1,7 +1,8 @@
-"""Where each field of a TOML or JSON text stands.
+"""Source positions: line and column of each field of a TOML or JSON text.
 
-No parser tells, so the text is read a second time, once there is something to report. The scanners know just
-enough of the grammars to tell keys from values, and rely on the text having been accepted by the real parser.
+Parsers do not report positions, so the text is scanned again when there is a problem to report. The scanners
+know only enough of the grammars to separate keys from values. They rely on a text that the real parser has
+accepted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Places"]
 
-_DEEPEST = 64  # fields further inside are reported as part of the one around them
+_DEEPEST = 64  # problems of deeper fields are reported at this depth
 
 _JSON_SKIP = re.compile(r"[ \t\r\n,:]*+")
 _JSON_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"')
@@ -40,14 +41,14 @@ _TOML_SCALAR = re.compile(
 
 
 class Places:
-    """The places of the fields of a text that is known to be valid.
+    """The positions of the fields of a valid text.
 
     Args:
         text: the text.
         format: `toml` or `json`.
 
     Attributes:
-        repeated: fields that a JSON text gives more than once.
+        repeated: fields that a JSON text defines more than once.
     """
 
     def __init__(self, text: str, *, format: str) -> None:  # noqa: A002 - the word for it
@@ -58,9 +59,9 @@ class Places:
         self.repeated = tuple(scanner.repeated)
 
     def find(self, path: FieldPath) -> Place:
-        """Where a field stands: at its key, or for an item of an array at the item.
+        """Return the position of a field: its key, or for an array item the item.
 
-        What is not in the text is where the nearest field around it is.
+        A field that is not in the text has the position of its nearest ancestor.
         """
         while path and path not in self._offsets:
             path = path[:-1]
@@ -70,9 +71,9 @@ class Places:
 
 
 class _Scanner(ABC):
-    """Walks over a text and notes at which offset each field stands."""
+    """Scanner that records the offset of each field."""
 
-    between: re.Pattern[str]  # what may stand between the items of a container
+    between: re.Pattern[str]  # text allowed between the items of a container
     scalar: re.Pattern[str]
 
     def __init__(self, text: str) -> None:
@@ -83,11 +84,11 @@ class _Scanner(ABC):
 
     @abstractmethod
     def document(self) -> None:
-        """Walk over all of it."""
+        """Scan the whole text."""
 
     @abstractmethod
     def key(self, table: FieldPath) -> FieldPath:
-        """Read a key and what parts it from its value."""
+        """Read a key and the separator before its value."""
 
     def skip(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self.text, self.at)
@@ -96,7 +97,7 @@ class _Scanner(ABC):
         return match[0]
 
     def value(self, path: FieldPath) -> None:
-        """Walk over one value. Without recursion, which a text could exhaust."""
+        """Scan a value. Iterative, because deep nesting would exhaust the stack."""
         inside: list[
             tuple[FieldPath, int | None]
         ] = []  # open containers: their path, and the next index of arrays
@@ -148,7 +149,7 @@ class _Toml(_Scanner):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.arrays: dict[FieldPath, int] = {}  # how many tables each array of tables has
+        self.arrays: dict[FieldPath, int] = {}  # number of tables per array of tables
 
     def document(self) -> None:
         table: FieldPath = ()
@@ -179,7 +180,7 @@ class _Toml(_Scanner):
         return path
 
     def latest(self, path: FieldPath) -> FieldPath:
-        """A table, or where there is an array of tables, the last of them."""
+        """Return the path of a table; for an array of tables, of its last table."""
         return (*path, self.arrays[path] - 1) if path in self.arrays else path
 
     def key(self, table: FieldPath) -> FieldPath:
@@ -193,7 +194,7 @@ class _Toml(_Scanner):
         return path
 
     def keys(self) -> list[str]:
-        """A key and what it is made of, if it is dotted."""
+        """Read a key as its dotted parts."""
         found = [self.one_key()]
         while self.text[self.at] == ".":
             self.at += 1

@@ -1,4 +1,4 @@
-"""What is wrong with a scenario, all of it at once: where, in which field, and the way out."""
+"""Script errors: all problems of a script, each with position, field and remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["FieldPath", "Place", "Problem", "ScenarioError", "field_name"]
 
 FieldPath = tuple[str | int, ...]
-"""The way to a field from the top of a document: keys, and indices of arrays from 0."""
+"""Path to a field from the root of a document: keys, and array indices from 0."""
 
 _BARE = re.compile(r"[A-Za-z_$][A-Za-z0-9_-]*")
 _SHOWN = 20
@@ -30,12 +30,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong.
+    """A problem of a script.
 
     Attributes:
-        path: the field; empty for the document as a whole.
-        sentence: what is wrong with it and what to do.
-        place: where it stands; None for what was never a text.
+        path: the field; empty for the whole document.
+        sentence: the problem and its remedy.
+        place: the position; None if the script was not text.
     """
 
     path: FieldPath
@@ -44,16 +44,16 @@ class Problem:
 
     @property
     def field(self) -> str:
-        """The field as it is written in messages, such as `responses[3].turns[0].expect.text`."""
+        """The field as shown in messages, such as `responses[3].turns[0].expect.text`."""
         return field_name(self.path)
 
 
 class ScenarioError(InvalidArgumentError):
-    """A scenario that cannot be used.
+    """A script is not valid.
 
     Attributes:
-        source: the file, or another name of where it comes from.
-        problems: everything that is wrong, in the order of the text.
+        source: the file, or another name of the origin.
+        problems: all problems, in the order of the text.
     """
 
     default_code = "SCENARIO_INVALID"
@@ -63,17 +63,17 @@ class ScenarioError(InvalidArgumentError):
         self.problems = tuple(problems)
         many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         super().__init__(
-            f"{source} is no valid scenario: {many}",
+            f"{source} is not a valid script: {many}",
             violations=[FieldViolation(p.field or "/", f"{p.sentence} ({self.where(p)})") for p in problems],
         )
 
     def where(self, problem: Problem) -> str:
-        """The place of a problem as editors know it: `file:line:column`."""
+        """Return the position of a problem in the form that editors recognise: `file:line:column`."""
         place = problem.place
         return self.source if place is None else f"{self.source}:{place.line}:{place.column}"
 
     def __str__(self) -> str:
-        """Everything that is wrong, a line each; a long list is cut, and says so."""
+        """Return all problems, one per line; a long list is truncated, with a note."""
         lines = [self.message]
         for problem in self.problems[:_SHOWN]:
             field = f"{problem.field}: " if problem.path else ""
@@ -84,7 +84,7 @@ class ScenarioError(InvalidArgumentError):
 
 
 def field_name(path: FieldPath) -> str:
-    """A path as it is written in messages, such as `responses[3].turns[0].expect.text`."""
+    """Format a path for messages, such as `responses[3].turns[0].expect.text`."""
     name = ""
     for step in path:
         if isinstance(step, str) and _BARE.fullmatch(step):

@@ -1,6 +1,6 @@
-"""How plain values become a scenario's: each reader takes one value, and notes what is wrong with it.
+"""Readers of script values: each converts one value and records its problems.
 
-A reader that finds fault gives None back and goes on, so that an author is told everything at once.
+A reader returns None after a problem and the reading continues, so that an author sees all problems at once.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ __all__ = [
 ]
 
 FILE = "$file"
-"""The only key of a table that stands for what is in a file."""
+"""The only key of a table that refers to a file."""
 JSON = "$json"
-"""The only key of a table that stands for the value of a JSON text, which TOML cannot always say."""
+"""The only key of a table that holds JSON text, for values that TOML cannot express."""
 
 _DEEPEST = 64
 _SHOWN = 40
@@ -51,13 +51,13 @@ _SEVERAL = 2
 
 
 class Reading:
-    """One document while it is read.
+    """State while a document is read.
 
     Args:
         files: the files that it may refer to.
 
     Attributes:
-        problems: what was found wrong so far.
+        problems: the problems so far.
     """
 
     def __init__(self, files: Files) -> None:
@@ -65,12 +65,12 @@ class Reading:
         self.problems: list[Problem] = []
 
     def wrong(self, path: FieldPath, sentence: str) -> None:
-        """Note what is wrong with a field."""
+        """Record a problem of a field."""
         self.problems.append(Problem(path, sentence))
 
 
 class Reader(Protocol):
-    """Takes one value of a document; gives None back for one that it found fault with."""
+    """Converter of one value; returns None after recording a problem."""
 
     def __call__(self, value: Any, path: FieldPath, reading: Reading, /) -> Any: ...  # noqa: D102
 
@@ -79,7 +79,7 @@ class Reader(Protocol):
 
 
 Fault = tuple[FieldPath, str]
-"""What is wrong with a field of a table: the way to it from the table, and a sentence."""
+"""A problem of a field of a table: the path from the table, and a message."""
 
 
 def _right(_given: Mapping[str, Any]) -> Iterable[Fault]:
@@ -88,15 +88,15 @@ def _right(_given: Mapping[str, Any]) -> Iterable[Fault]:
 
 @dataclass(frozen=True)
 class Table:
-    """Reads a table of known fields.
+    """Reader of a table with known fields.
 
     Attributes:
-        name: what such a table is called in messages, with its article.
-        make: makes its value of the fields that are given.
+        name: the name of such a table in messages, with its article.
+        make: creates the value from the given fields.
         fields: the fields and their readers.
-        required: the fields that must be there.
-        check: finds what is wrong with fields that are right by themselves; those that are not, are None.
-        meant: other names that somebody may try for a field.
+        required: the required fields.
+        check: yields problems between fields; an invalid field is passed as None.
+        meant: common wrong names of a field.
     """
 
     name: str
@@ -107,9 +107,9 @@ class Table:
     meant: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, value: Any, path: FieldPath, reading: Reading) -> Any:
-        """Read it."""
+        """Read a table."""
         if not isinstance(value, dict):
-            reading.wrong(path, f"{self.name} is a table, not {shown(value)}")
+            reading.wrong(path, f"{self.name} must be a table, not {shown(value)}")
             return None
         before = len(reading.problems)
         given, tried = {}, set()
@@ -134,23 +134,23 @@ class Table:
     def _unknown(self, key: str, meant: str | None) -> str:
         if meant is not None:
             return f"{self.name} has no field `{key}`; did you mean `{meant}`?"
-        return f"{self.name} has no field `{key}`; there {_listed(self.fields)}"
+        return f"{self.name} has no field `{key}`; {_listed(self.fields)}"
 
 
 @dataclass(frozen=True)
 class Tagged:
-    """Reads a table whose field `type` says which other fields it has.
+    """Reader of a table whose field `type` selects its other fields.
 
     Attributes:
-        name: what such a table is called in messages, with its article.
-        tables: how the other fields are read, for each type.
+        name: the name of such a table in messages, with its article.
+        tables: the readers by type.
     """
 
     name: str
     tables: Mapping[str, Table]
 
     def __call__(self, value: Any, path: FieldPath, reading: Reading) -> Any:
-        """Read it."""
+        """Read a table."""
         if not isinstance(value, dict):
             example = next(iter(self.tables))
             reading.wrong(
@@ -162,14 +162,14 @@ class Tagged:
         if isinstance(tag, str) and tag in self.tables:
             return self.tables[tag](others, path, reading)
         if tag is None:
-            reading.wrong(path, f"{self.name} needs the field `type`; there {_listed(self.tables)}")
+            reading.wrong(path, f"{self.name} needs the field `type`; {_listed(self.tables)}")
         else:
             reading.wrong((*path, "type"), _no_choice(tag, self.tables))
         return None
 
 
 def shorthand(make: Callable[[str], Any], table: Reader) -> Reader:
-    """Read a table, or the one text that matters of it."""
+    """Return a reader that accepts a table, or one text as a shorthand."""
 
     def read(value: Any, path: FieldPath, reading: Reading) -> Any:
         if isinstance(value, dict):
@@ -186,7 +186,7 @@ def shorthand(make: Callable[[str], Any], table: Reader) -> Reader:
 
 
 def array(item: Reader) -> Reader:
-    """Read an array into a tuple."""
+    """Return a reader of an array as a tuple."""
 
     def read(value: Any, path: FieldPath, reading: Reading) -> Any:
         if isinstance(value, list):
@@ -198,14 +198,14 @@ def array(item: Reader) -> Reader:
 
 
 def string(value: Any, path: FieldPath, reading: Reading) -> str | None:
-    """Read a text that UTF-8 can say."""
+    """Read a text that can be encoded in UTF-8."""
     if not isinstance(value, str):
         reading.wrong(path, f"expected text, not {shown(value)}")
         return None
     try:
         value.encode()
     except UnicodeEncodeError:
-        reading.wrong(path, "this text holds half of a surrogate pair; write the whole character")
+        reading.wrong(path, "text contains a lone surrogate (not valid Unicode); remove it")
         return None
     return value
 
@@ -230,7 +230,7 @@ def boolean(value: Any, path: FieldPath, reading: Reading) -> bool | None:
 
 
 def integer(least: int, most: int) -> Reader:
-    """Read a whole number within bounds."""
+    """Return a reader of an integer within bounds."""
 
     def read(value: Any, path: FieldPath, reading: Reading) -> int | None:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -242,7 +242,7 @@ def integer(least: int, most: int) -> Reader:
 
 
 def number(least: float, most: float) -> Reader:
-    """Read a number within bounds, whole or not, as a float."""
+    """Return a reader of a number within bounds, as a float."""
 
     def read(value: Any, path: FieldPath, reading: Reading) -> float | None:
         if not isinstance(value, int | float) or isinstance(value, bool):
@@ -254,7 +254,7 @@ def number(least: float, most: float) -> Reader:
 
 
 def choice(choices: Mapping[str, Any]) -> Reader:
-    """Read one of several words as what it stands for."""
+    """Return a reader that maps a word to its value."""
 
     def read(value: Any, path: FieldPath, reading: Reading) -> Any:
         if isinstance(value, str) and value in choices:
@@ -266,7 +266,7 @@ def choice(choices: Mapping[str, Any]) -> Reader:
 
 
 def json_value(value: Any, path: FieldPath, reading: Reading) -> Any:
-    """Read a JSON value, in which tables with the key `$file` or `$json` stand for others."""
+    """Read a JSON value; tables with the key `$file` or `$json` are replaced by what they refer to."""
     if isinstance(value, dict) and value.keys() == {FILE}:
         return _plain(_file(value[FILE], (*path, FILE), reading, reading.files.value), path, reading)
     if isinstance(value, dict) and value.keys() == {JSON}:
@@ -275,7 +275,7 @@ def json_value(value: Any, path: FieldPath, reading: Reading) -> Any:
 
 
 def _plain(value: Any, path: FieldPath, reading: Reading) -> Any:
-    """Read a JSON value, in which everything stands for itself."""
+    """Read a JSON value without replacements."""
     return _inside(value, path, reading, _plain)
 
 
@@ -289,7 +289,7 @@ def _inside(value: Any, path: FieldPath, reading: Reading, read: Reader) -> Any:
     elif isinstance(value, str):
         return string(value, path, reading)
     elif isinstance(value, float) and not math.isfinite(value):
-        reading.wrong(path, f"JSON has no number {value}")
+        reading.wrong(path, f"{value} is not a JSON number")
     elif value is None or isinstance(value, bool | int | float):
         return value
     else:
@@ -321,7 +321,7 @@ def _parsed(value: Any, path: FieldPath, reading: Reading) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value as messages show it: short."""
+    """Format a value for messages, shortened."""
     match value:
         case dict():
             return "a table"
@@ -346,8 +346,8 @@ def _within(value: float, least: float, most: float, path: FieldPath, reading: R
 
 def _no_choice(value: Any, choices: Iterable[str]) -> str:
     close = _closest(value, choices) if isinstance(value, str) else None
-    way_out = f'did you mean "{close}"?' if close else f"there {_listed(choices)}"
-    return f"{shown(value)} is none of the choices; {way_out}"
+    way_out = f'did you mean "{close}"?' if close else _listed(choices)
+    return f"{shown(value)} is not a valid choice; {way_out}"
 
 
 def _closest(word: str, words: Iterable[str]) -> str | None:
@@ -355,8 +355,8 @@ def _closest(word: str, words: Iterable[str]) -> str | None:
 
 
 def _listed(words: Iterable[str]) -> str:
-    """The words that there are, as the end of a sentence."""
+    """Return the valid words as the remedy of a message."""
     quoted = [f"`{word}`" for word in words]
     if len(quoted) < _SEVERAL:
-        return f"is only {quoted[0]}" if quoted else "are none"
-    return f"are {', '.join(quoted[:-1])} and {quoted[-1]}"
+        return f"use {quoted[0]}" if quoted else "no value is valid"
+    return f"use {', '.join(quoted[:-1])} or {quoted[-1]}"

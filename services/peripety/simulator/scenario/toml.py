@@ -1,4 +1,4 @@
-"""Plain values as TOML that a person likes to read."""
+"""TOML writer for plain values, formatted for reading."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SHORT = {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r", '"': 
 
 
 def to_toml(document: Mapping[str, Any], *, sections: Collection[str] = ()) -> str:
-    """A document as TOML.
+    """Format a document as TOML.
 
     Args:
         document: tables of text, numbers, booleans, times, and arrays and tables of these.
-        sections: keys whose tables, and arrays of tables, get headers of their own; others stand in a line.
+        sections: keys whose tables, and arrays of tables, get headers of their own; others are inline.
     """
     return "".join(f"{line}\n" for line in _table((), document, sections)).lstrip("\n")
 
@@ -61,7 +61,7 @@ def _value(value: Any, *, lines: bool = False) -> str:
             return _array(value, lines=lines)
         case datetime():
             return value.astimezone(UTC).isoformat()
-        case int() | float():  # true and false are numbers too, and look the same but for the capital
+        case int() | float():  # bool is a subclass of int and differs only in case
             return repr(value).lower()
     raise TypeError(f"TOML has no {type(value).__name__}")
 

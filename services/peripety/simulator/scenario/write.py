@@ -1,4 +1,4 @@
-"""Scenarios as the files that they are read from."""
+"""Script writer: scripts to TOML files."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _SECTIONS = frozenset({"responses", "turns", "response", "default_response", "fa
 
 
 def write_scenario(scenario: Scenario) -> str:
-    """A scenario as TOML, from which the same scenario is read; files it was read from have become values."""
+    """Format a script as TOML that reads back as the same script. Referenced files become values."""
     return to_toml(scenario_to_document(scenario), sections=_SECTIONS)
 
 
 def scenario_to_document(scenario: Scenario) -> dict[str, Any]:
-    """A scenario as the plain values of its file, without what is so by default."""
+    """Return a script as the plain values of its file, without defaults."""
     document = dict(_given(scenario))
     rules = document.pop("responses", [])
     return {**document, "responses": rules}  # the long part comes last
 
 
 def _given(value: Any) -> Iterator[tuple[str, Any]]:
-    """The fields of a value that are not as they are by default."""
+    """Yield the fields of a value that differ from their defaults."""
     for field in fields(value):
         default = field.default_factory() if field.default_factory is not MISSING else field.default
         if (given := getattr(value, field.name)) != default:
@@ -105,7 +105,7 @@ def _failure(failure: Failure) -> dict[str, Any]:
 
 
 def _input(value: Any) -> Any:
-    """A JSON value, as JSON where TOML cannot say it or a table of it would be read as something else."""
+    """Return a JSON value, as JSON text if TOML cannot express it or would be ambiguous."""
     return {JSON: compact(value).decode()} if _needs_json(value) else value
 
 

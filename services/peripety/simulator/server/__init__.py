@@ -1,4 +1,4 @@
-"""The scripted LLM over HTTP: one base URL that serves the paths of every provider."""
+"""HTTP server of the scripted LLM: one base URL for the paths of every provider."""
 
 from __future__ import annotations
 

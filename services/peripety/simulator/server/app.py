@@ -1,4 +1,4 @@
-"""From an HTTP request to its answer, in the words of the provider that it was meant for."""
+"""Request handler: from an HTTP request to an answer in the format of its provider."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _log = logging.getLogger(__name__)
 
 
 class App:
-    """Answers requests; no request can end it.
+    """Request handler. Errors of a request never end the server.
 
     Args:
-        simulator: decides what is answered.
+        simulator: decides the answers.
         router: the APIs.
-        control: the endpoints that are no provider's.
+        control: the control endpoints, which belong to no provider.
     """
 
     def __init__(self, simulator: Simulator, router: Router, control: Control) -> None:
@@ -46,7 +46,7 @@ class App:
         self._control = control
 
     async def handle(self, request: web.BaseRequest) -> bool:
-        """Answer a request, and say whether its connection is kept."""
+        """Answer a request; return True if its connection stays open."""
         connection = Connection(request)
         path = request.rel_url.raw_path
         try:
@@ -55,7 +55,7 @@ class App:
             else:
                 await self._answer(request, path, connection)
         except ConnectionError:
-            connection.kept = False  # the client has gone
+            connection.kept = False  # the client has disconnected
         return connection.kept
 
     async def _steer(self, request: web.BaseRequest, path: str, connection: Connection) -> None:
@@ -88,18 +88,20 @@ class App:
             raise
         except Exception as defect:  # noqa: BLE001 - whatever it is, it is told as the provider's
             _log.error("request failed", extra={"api": wire.api.value, **outline(defect)})
-            failed = ApiError(ErrorKind.SERVER, "The simulator failed at this; its log says where")
+            failed = ApiError(ErrorKind.SERVER, "Internal error of the simulator; see its log")
             await self._refuse(wire, failed, self._id(path, body), connection)
 
     def _target(
         self, targets: Sequence[Target], method: str, headers: Mapping[str, str], body: bytes
     ) -> Target:
         if not targets:
-            raise ApiError(ErrorKind.NOT_FOUND, "There is nothing at this path")
+            raise ApiError(ErrorKind.NOT_FOUND, "This path does not exist")
         fitting = [target for target in targets if target.route.method == method]
         if not fitting:
             allowed = ", ".join(sorted({target.route.method for target in targets}))
-            raise ApiError(ErrorKind.METHOD_NOT_ALLOWED, f"This path takes {allowed}, not {method}")
+            raise ApiError(
+                ErrorKind.METHOD_NOT_ALLOWED, f"Method {method} is not allowed for this path; use {allowed}"
+            )
         return self._router.choose(fitting, headers, body)
 
     def _begin(self, wire: Wire, call: Call) -> Exchange:
@@ -131,11 +133,11 @@ class App:
             await connection.deliver(replies.of_error(wire, error, request_id, self._simulator.now()))
 
     def _id(self, path: str, body: bytes) -> str:
-        """The id of a request that is no part of a conversation: the same one for the same request."""
+        """Return a deterministic id for a request outside of a conversation."""
         asked = hashlib.sha256(path.encode("utf-8", "surrogateescape") + body).hexdigest()
         return Chance(self._simulator.scenario.seed, asked, 0).id("request")
 
 
 def _readable(value: str) -> str:
-    """A header's value without bytes that are no text."""
+    """Return a header value without invalid bytes."""
     return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The way back to one client: exact bytes at exact times, and every way in which a connection can end."""
+"""Connection writer: exact bytes at exact times, and every way to end a connection."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ __all__ = ["Connection"]
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LAST_CHUNK = b"0\r\n\r\n"
-# How long a client has to read what was sent, before a reset may overtake it.
+# Time for a client to read sent data before a reset may discard it.
 _READING_SECONDS = 0.1
-_NO_LINGER = struct.pack("ii", 1, 0)  # closing tears the connection down instead
+_NO_LINGER = struct.pack("ii", 1, 0)  # makes closing reset the connection
 _REASONS = {status.value: status.phrase for status in HTTPStatus} | {529: "Overloaded"}
 
 
 class Connection:
-    """What one request is answered on.
+    """The connection of one request.
 
     Args:
         request: the request.
 
     Attributes:
-        used: whether anything was sent.
-        kept: whether the connection serves further requests after this one.
+        used: True if data was sent.
+        kept: True if the connection serves further requests.
     """
 
     def __init__(self, request: web.BaseRequest) -> None:
@@ -49,11 +49,11 @@ class Connection:
         self.kept = request.keep_alive
 
     async def body(self) -> bytes:
-        """The body of the request.
+        """Read the body of the request.
 
         Raises:
-            ApiError: it is too large, or cannot be read as its headers say.
-            ConnectionResetError: the client has gone.
+            ApiError: the body is too large, or does not match its headers.
+            ConnectionResetError: the client has disconnected.
         """
         request = self._request
         try:
@@ -62,27 +62,25 @@ class Connection:
                     self._transport.write(_CONTINUE)
                 return await request.read()
         except web.HTTPRequestEntityTooLarge:
-            pass  # it did not say so beforehand
+            pass  # the headers did not announce the size
         except (ValueError, web.RequestPayloadError):
             self.kept = False
-            raise ApiError(
-                ErrorKind.INVALID_REQUEST, "The body cannot be read as the headers say it was sent"
-            ) from None
+            raise ApiError(ErrorKind.INVALID_REQUEST, "The body does not match its headers") from None
         self.kept = False
-        raise ApiError(ErrorKind.TOO_LARGE, f"The body is longer than the {MAX_BODY} bytes that are accepted")
+        raise ApiError(ErrorKind.TOO_LARGE, f"The body exceeds the limit of {MAX_BODY} bytes")
 
     async def deliver(self, delivery: Delivery, started: Callable[[], None] = lambda: None) -> None:
-        """Send an answer: what its plan says, when it says so, counted from now, and end as it says.
+        """Send an answer at the times of its plan, relative to now, and end it as planned.
 
-        What is due at the same time leaves at once. A client that does not keep up makes this wait; what has
-        become due meanwhile follows without a pause, so that the plan's times hold again as soon as they can.
+        Steps that are due at the same time leave together. A slow client applies back-pressure; overdue steps
+        then follow without a pause, so that later steps are on time again.
 
         Args:
             delivery: the answer.
             started: called when the first byte leaves.
 
         Raises:
-            ConnectionResetError: the client has gone.
+            ConnectionResetError: the client has disconnected.
         """
         begun = self._time()
         if delivery.head is not None:
@@ -111,7 +109,7 @@ class Connection:
             await self._reset()
 
     def _open(self, head: Head) -> None:
-        """Write how the answer begins; it leaves together with the first bytes of what follows."""
+        """Buffer the head; it leaves together with the first bytes of the body."""
         lines = [
             f"HTTP/1.1 {head.status} {_REASONS.get(head.status, '')}",
             f"content-type: {head.media_type}",
@@ -153,7 +151,7 @@ class Connection:
 
     async def _reset(self) -> None:
         transport = self._transport
-        transport.set_write_buffer_limits(0)  # what was sent has to be on its way first
+        transport.set_write_buffer_limits(0)  # sent data must be on its way first
         await self._request.writer.drain()
         if self.used:
             await asyncio.sleep(_READING_SECONDS)
@@ -165,5 +163,5 @@ class Connection:
     def _transport(self) -> asyncio.Transport:
         transport = self._request.transport
         if transport is None:
-            raise ConnectionResetError("The client has gone")
+            raise ConnectionResetError("the client has disconnected")
         return transport

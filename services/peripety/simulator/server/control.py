@@ -1,4 +1,4 @@
-"""The endpoints that are no provider's: a test in another process looks at the simulator and steers it."""
+"""Control endpoints: inspection and control of the simulator by a test in another process."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _STATUSES = {
 
 
 class Control:
-    """What is served under `/_simulator/`.
+    """Handler of `/_simulator/`.
 
     Args:
-        simulator: what it is about.
-        reload: reads the scenario's file again; None where the scenario came from no file.
+        simulator: the simulator.
+        reload: reads the script file again; None if the script was not read from a file.
     """
 
     def __init__(self, simulator: Simulator, reload: Callable[[], None] | None = None) -> None:
@@ -55,12 +55,14 @@ class Control:
         }
 
     def answer(self, method: str, path: str, body: bytes) -> Document:
-        """Do what a request asks for, or say why it cannot be done."""
+        """Execute a request; errors become documents."""
         try:
             name = f"{method} {path.removeprefix(PREFIX)}"
             endpoint = self._endpoints.get(name)
             if endpoint is None:
-                raise NotFoundError(f"There is no {name}; there are {', '.join(self._endpoints)}")
+                raise NotFoundError(
+                    f"endpoint {name} does not exist; use one of {', '.join(self._endpoints)}"
+                )
             return Document(200, compact(endpoint(_settings(body)) or {}))
         except PeripetyError as error:
             return refusal(error)
@@ -79,18 +81,18 @@ class Control:
         return {"now": self._simulator.advance(seconds)}
 
     def _fail(self, settings: Mapping[str, Any]) -> None:
-        """Let a failure occur, as a scenario's file would say it; `times` is how often."""
+        """Inject a fault, given as in a script file; `times` is the number of occurrences."""
         (failure,) = document_to_scenario({"failures": [settings]}, name="the request").failures
         self._simulator.inject(failure)
 
     def _read_again(self) -> None:
         if self._reload is None:
-            raise FailedPreconditionError("This scenario did not come from a file")
+            raise FailedPreconditionError("the script was not read from a file")
         self._reload()
 
 
 def refusal(error: PeripetyError) -> Document:
-    """Say why something cannot be done."""
+    """Return an error as a document."""
     status = _STATUSES.get(error.kind, 500)
     return Document(status, compact({"error": {"code": error.code, "message": str(error)}}))
 
@@ -99,7 +101,7 @@ def _settings(body: bytes) -> Mapping[str, Any]:
     try:
         settings = parse(body) if body else {}
     except ValueError as error:
-        raise InvalidArgumentError(f"The body is no JSON: {error}") from None
+        raise InvalidArgumentError(f"body is not JSON: {error}") from None
     if not isinstance(settings, dict):
-        raise InvalidArgumentError("The body is no JSON object")
+        raise InvalidArgumentError("body is not a JSON object")
     return settings

@@ -1,4 +1,4 @@
-"""aiohttp's HTTP protocol: large bodies are read, and what was sent stays out of the logs."""
+"""aiohttp protocol: large request bodies, and logs without request content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BODY", "Protocols"]
 
 MAX_BODY = 64 * 2**20
-"""How many bytes a request's body may have."""
+"""Maximum size of a request body, in bytes."""
 
 _CLOSING_SECONDS = 1
 
@@ -31,31 +31,31 @@ class _Protocol(web.RequestHandler):
     __slots__ = ()
 
     def log_exception(self, *_: Any, **given: Any) -> None:
-        """Tell what failed below the HTTP requests; an exception's text may quote them, and is not told."""
+        """Log a failure below the HTTP layer, without the text of the exception, which may quote requests."""
         error = given.get("exc_info")
         _log.warning("connection failed", extra=outline(error) if isinstance(error, BaseException) else {})
 
 
 class _Sent(web.StreamResponse):
-    """What aiohttp is given in the end: the answer has been sent already."""
+    """Placeholder response for aiohttp: the real response was sent already."""
 
     def __init__(self, *, kept: bool) -> None:
         super().__init__()
         self._keep_alive = kept
 
     async def prepare(self, request: web.BaseRequest) -> None:
-        """There is nothing left to send."""
+        """Do nothing: the response was sent already."""
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """There is nothing left to send."""
+        """Do nothing: the response was sent already."""
 
 
 class Protocols(web.Server):
-    """Makes the protocol of each new connection.
+    """Factory of connection protocols.
 
     Args:
-        handle: sends the answer to a request, and says whether the connection serves another one; it is
-            cancelled when the client goes.
+        handle: answers a request and returns True if the connection stays open; cancelled when the
+            client disconnects.
     """
 
     def __init__(self, handle: Callable[[web.BaseRequest], Awaitable[bool]]) -> None:
@@ -72,7 +72,7 @@ class Protocols(web.Server):
         self._answering: set[asyncio.Task[None]] = set()
 
     async def stop(self, grace: float) -> None:
-        """Let the answers under way end, for so many seconds at most, and close every connection."""
+        """Wait for active answers up to a number of seconds, then close every connection."""
         self.pre_shutdown()
         if self._answering:
             _, late = await asyncio.wait(self._answering, timeout=grace)
@@ -81,7 +81,7 @@ class Protocols(web.Server):
         await self.shutdown(_CLOSING_SECONDS)
 
     def __call__(self) -> web.RequestHandler:
-        """The protocol of a new connection."""
+        """Return the protocol of a new connection."""
         return _Protocol(self, loop=self._loop, **self._kwargs)
 
 

@@ -1,4 +1,4 @@
-"""Which API a request is meant for, and which of its operations: one base URL serves every provider."""
+"""Routing of requests to APIs and operations: one base URL serves every provider."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BY_HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An operation of an API, and what the path says about it."""
+    """An operation of an API, with the variables of the path."""
 
     wire: Wire
     route: Route
@@ -43,7 +43,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """A path with variable segments: of each the variable's name, if any, and the text it ends in."""
+    """A path template. Each variable segment has a name, possibly empty, and a literal suffix."""
 
     segments: tuple[tuple[str, str], ...]
     target: Target
@@ -62,10 +62,10 @@ class _Template:
 
 
 class Router:
-    """The paths of some APIs.
+    """Router of the paths of some APIs.
 
     Args:
-        wires: the APIs; where nothing tells which of several is meant, it is the first.
+        wires: the APIs; the first is used if a request is ambiguous.
     """
 
     def __init__(self, wires: Sequence[Wire]) -> None:
@@ -86,7 +86,7 @@ class Router:
         self._templates[len(segments)].append(_Template(segments, target))
 
     def at(self, path: str) -> Sequence[Target]:
-        """Everything that is served at a path, by whatever method; the path is as it was sent, quoted."""
+        """Return the operations at a quoted path, for any method."""
         exact = self._exact.get(path)
         if exact:
             return exact
@@ -95,26 +95,26 @@ class Router:
         return [target for target in matches if target is not None]
 
     def choose(self, targets: Sequence[Target], headers: Mapping[str, str], body: bytes = b"") -> Target:
-        """Which of several at one path is meant, by the headers or by the model's name."""
+        """Select one of several operations at a path, by headers or model name."""
         if len(targets) == 1:
             return targets[0]
         by_api = {target.wire.api: target for target in targets}
         return _first(by_api.get, _signs(headers, body)) or targets[0]
 
     def guess(self, path: str, headers: Mapping[str, str]) -> Wire:
-        """Whose error tells the caller that there is nothing at this path."""
+        """Return the API whose format is used for the error of an unknown path."""
         by_path = (api for prefix, api in _BY_PATH if path.startswith(prefix))
         return _first(self._wires.get, (*by_path, *_signs(headers, b""))) or self._first
 
 
 def _segment(text: str) -> tuple[str, str]:
-    """The name of the variable, empty if it has none, and the literal text after it."""
+    """Return the name of the variable, empty if it has none, and the literal suffix."""
     name, closed, rest = text.removeprefix("{").partition("}")
     return (name, rest) if closed else ("", text)
 
 
 def _signs(headers: Mapping[str, str], body: bytes) -> Iterable[Api]:
-    """The APIs that a request may be meant for by anything but its path, the likeliest first."""
+    """Yield the APIs that a request may be meant for, most likely first, judged by anything but its path."""
     for header, api in _BY_HEADER:
         if header in headers:
             yield api

@@ -1,4 +1,4 @@
-"""The server's life: in the event loop that runs, or in a thread of its own."""
+"""Server lifecycle, in the current event loop or in a thread of its own."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ async def serve(
     grace: float = 0.0,
     reload: Callable[[], None] | None = None,
 ) -> AsyncIterator[str]:
-    """Serve a simulator until the block ends, and give the base URL of its providers.
+    """Serve a simulator until the block ends, and yield its base URL.
 
     Args:
-        simulator: what answers.
-        host: the address to listen on; anybody who reaches it may read what was captured.
-        port: the port; 0 takes a free one.
-        grace: how many seconds the answers under way are given when the block ends.
-        reload: reads the scenario again, for those who ask for that over HTTP.
+        simulator: the simulator.
+        host: the address to listen on; any client that reaches it may read captured calls.
+        port: the port; 0 selects a free one.
+        grace: seconds that active answers get when the block ends.
+        reload: reads the script again, for the control endpoint.
 
     Raises:
-        UnavailableError: the address cannot be listened on.
+        UnavailableError: the server cannot listen on the address.
     """
     app = App(simulator, Router(WIRES), Control(simulator, reload))
     protocols = Protocols(app.handle)
@@ -60,21 +60,21 @@ async def serve(
 
 @asynccontextmanager
 async def listening(protocols: web.Server, host: str, port: int) -> AsyncIterator[str]:
-    """Accept connections until the block ends, and give the URL that they are made to.
+    """Accept connections until the block ends, and yield their URL.
 
     Args:
-        protocols: makes the protocol of each connection.
+        protocols: creates the protocol of each connection.
         host: the address to listen on.
-        port: the port; 0 takes a free one.
+        port: the port; 0 selects a free one.
 
     Raises:
-        UnavailableError: the address cannot be listened on.
+        UnavailableError: the server cannot listen on the address.
     """
     try:
         listener = await asyncio.get_running_loop().create_server(protocols, host, port, backlog=1024)
     except OSError as error:
         raise UnavailableError(
-            f"Cannot listen on {host}:{port}: {error.strerror or error}", code="ADDRESS_UNAVAILABLE"
+            f"cannot listen on {host}:{port}: {error.strerror or error}", code="ADDRESS_UNAVAILABLE"
         ) from error
     try:
         yield _url(listener.sockets[0].getsockname())
@@ -83,10 +83,10 @@ async def listening(protocols: web.Server, host: str, port: int) -> AsyncIterato
 
 
 class Server:
-    """A simulator that is served by a thread of its own.
+    """A simulator served by a thread of its own.
 
     Attributes:
-        url: the base URL of its providers.
+        url: the base URL.
     """
 
     def __init__(self, simulator: Simulator, host: str, port: int) -> None:
@@ -110,7 +110,7 @@ class Server:
             self._listening.set_exception(error)
 
     def close(self) -> None:
-        """Stop serving; answers under way are cut."""
+        """Stop the server; active answers are cut off."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
@@ -125,7 +125,7 @@ class Server:
 
 
 def serve_in_thread(simulator: Simulator, *, host: str = LOOPBACK, port: int = 0) -> Server:
-    """Serve a simulator from a thread of its own until the result is closed; see `serve`."""
+    """Serve a simulator from a new thread until the result is closed. See `serve`."""
     return Server(simulator, host, port)
 
 

@@ -1,4 +1,4 @@
-"""Hot reload: a scenario's file is read again when it changes; one that cannot be read changes nothing."""
+"""Hot reload of a script file. An invalid file leaves the current script in use."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SECONDS = 0.25
 
 
 class Source:
-    """The file that a simulator's scenario comes from.
+    """The script file of a simulator.
 
     Args:
         path: the file.
-        simulator: what plays it.
+        simulator: the simulator.
     """
 
     def __init__(self, path: Path, simulator: Simulator) -> None:
@@ -34,23 +34,23 @@ class Source:
         self._simulator = simulator
 
     def reload(self) -> None:
-        """Go on by what the file says now.
+        """Load the current content of the file.
 
         Raises:
-            ScenarioError: it is not valid; everything stays as it was.
+            ScenarioError: the file is not valid; the old script stays in use.
         """
         self._simulator.reload(load_scenario(self._path))
-        _log.info("scenario reloaded", extra={"file": str(self._path)})
+        _log.info("script reloaded", extra={"file": str(self._path)})
 
     def try_reload(self) -> None:
-        """Go on by what the file says now; if that is not valid, log why and let everything be."""
+        """Load the current content of the file; log an error if it is not valid."""
         try:
             self.reload()
         except PeripetyError as error:
-            _log.error("scenario not reloaded", extra={"file": str(self._path), "reason": str(error)})
+            _log.error("script not reloaded", extra={"file": str(self._path), "reason": str(error)})
 
     async def watch(self) -> None:
-        """Reload whenever the file has changed, until cancelled; one that is being written is waited for."""
+        """Reload after each change of the file, until cancelled. Waits for a file that is being written."""
         played = latest = self._stamp()
         while True:
             await asyncio.sleep(_SECONDS)
@@ -60,7 +60,7 @@ class Source:
                 played = latest
 
     def _stamp(self) -> tuple[int, int, int] | None:
-        """What changes when the file does; None while there is none, as when an editor replaces it."""
+        """Return a value that changes with the file; None while an editor replaces the file."""
         try:
             status = self._path.stat()
         except OSError:

@@ -1,1 +1,1 @@
-"""What the providers count, cache, limit and bill: their rules, on data that is dated."""
+"""Rules of the providers: token counts, prompt caches, rate limits and bills, from dated data."""

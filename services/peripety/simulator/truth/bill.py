@@ -1,4 +1,4 @@
-"""What a request costs, to the pico-dollar, and who owes how much."""
+"""Cost of requests in pico-dollars, and accounts per key and model."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Line:
 
     Attributes:
         what: `input`, `cache_read`, `cache_write_5m` (and other TTLs), `output` or `cache_storage`.
-        tokens: how many.
-        price: pico-dollars for each; for storage, for each and hour.
-        amount: pico-dollars in all.
+        tokens: the number of tokens.
+        price: pico-dollars per token; for storage, per token and hour.
+        amount: the total in pico-dollars.
     """
 
     what: str
@@ -39,22 +39,22 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What something costs; no lines where the model has no price.
+    """The cost of a request; without lines if the model has no price.
 
     Attributes:
-        lines: what is counted, without what there is none of.
+        lines: the items with at least one token.
     """
 
     lines: tuple[Line, ...] = ()
 
     @property
     def total(self) -> int:
-        """The sum, in pico-dollars."""
+        """The total in pico-dollars."""
         return sum(line.amount for line in self.lines)
 
 
 def bill(model: Model, usage: Usage, at: float) -> Bill:
-    """What a request costs that came in at `at`, in seconds since 1970."""
+    """Return the bill of a request that arrived at `at`, in seconds since 1970."""
     price = model.price(usage.input, at)
     if price is None:
         return Bill()
@@ -71,7 +71,7 @@ def bill(model: Model, usage: Usage, at: float) -> Bill:
 
 
 def storage(model: Model, tokens: int, seconds: float, at: float) -> Bill:
-    """What keeping an explicit cache costs, begun pico-dollars in full; less than no time is paid back."""
+    """Return the storage cost of an explicit cache, rounded up; a negative time is a refund."""
     price = model.price(tokens, at)
     if price is None:
         return Bill()
@@ -82,14 +82,14 @@ def storage(model: Model, tokens: int, seconds: float, at: float) -> Bill:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What one key has used of one model.
+    """The usage of one model by one key.
 
     Attributes:
-        key: the key's fingerprint.
-        model: the model's name, as asked for.
-        requests: how many were answered.
+        key: the fingerprint of the key.
+        model: the model name, as requested.
+        requests: number of answered requests.
         usage: their tokens.
-        amount: what they cost, in pico-dollars.
+        amount: their cost in pico-dollars.
     """
 
     key: str
@@ -100,10 +100,10 @@ class Account:
 
 
 class Ledger:
-    """What every key has used.
+    """Accounts of all keys.
 
     Args:
-        table: keeps the accounts.
+        table: the storage.
     """
 
     def __init__(self, table: Table) -> None:
@@ -116,23 +116,23 @@ class Ledger:
             yield self.account(key, model)
 
     def account(self, key: str, model: str) -> Account:
-        """What a key has used of a model.
+        """Return the usage of a model by a key.
 
         Args:
-            key: the key's fingerprint.
-            model: its name.
+            key: the fingerprint of the key.
+            model: the model name.
         """
         row: dict[str, Any] = self._table.get(f"{key} {model}") or {}
         usage = Usage(**row.get("usage", {}))
         return Account(key, model, row.get("requests", 0), usage, row.get("amount", 0))
 
     def add(self, key: str, model: str, usage: Usage, charged: Bill) -> None:
-        """Enter a request that was answered."""
+        """Add an answered request."""
         known = self.account(key, model)
         self._put(replace(known, requests=known.requests + 1, usage=_sum(known.usage, usage)), charged)
 
     def charge(self, key: str, model: str, charged: Bill) -> None:
-        """Enter what costs something though it is no answer."""
+        """Add a cost without an answer."""
         self._put(self.account(key, model), charged)
 
     def _put(self, account: Account, charged: Bill) -> None:

@@ -1,4 +1,4 @@
-"""Keys as they may be written down."""
+"""API key fingerprints, safe to store and log."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ LENGTH = 12
 
 
 def fingerprint(key: str) -> str:
-    """A name for a key, from which it cannot be found: the first digits of its SHA-256; `-` is no key."""
+    """Return the first digits of the SHA-256 of a key; `-` for an empty key."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:LENGTH] if key else "-"

@@ -1,4 +1,4 @@
-"""What a key may use of a model in a minute, and what is left of it."""
+"""Rate limits per key: token buckets, as providers apply them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Admission", "Allowance", "Bucket", "Limits"]
 
 MICROSECONDS = 1_000_000
-# Levels are counted in sixty-millionths: a bucket of `n` a minute gains `n` of these each microsecond.
+# Levels are in units of 1/60,000,000, so that a bucket of `n` per minute gains `n` units per microsecond.
 UNIT = 60 * MICROSECONDS
 
 _REQUESTS = "requests"
@@ -35,7 +35,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """One limit: how much there is in all, how much is left, and in how many seconds it is full again."""
+    """State of one limit: its size, its level, and the seconds until it is full."""
 
     limit: int
     remaining: int
@@ -44,7 +44,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What is left after a request, for the headers that say so; None where there is no limit.
+    """Remaining limits after a request, for rate limit headers; None for an unlimited dimension.
 
     Attributes:
         requests: requests per minute.
@@ -60,11 +60,11 @@ class Allowance:
 
 
 class Limits:
-    """Token buckets that refill continuously, and counts of what is under way, per key and limit.
+    """Token buckets with continuous refill, and counts of concurrent requests, per key and limit.
 
     Args:
-        limits: the first that names a model holds for it.
-        table: keeps how full the buckets are. What is under way is known to this process alone.
+        limits: the first limit that matches a model applies to it.
+        table: the bucket levels. Concurrent requests are counted in memory only.
     """
 
     def __init__(self, limits: Sequence[Limit], table: Table) -> None:
@@ -73,23 +73,23 @@ class Limits:
         self._under_way: Counter[str] = Counter()
 
     def change(self, limits: Sequence[Limit]) -> None:
-        """Let other limits hold from now on; what was used under a limit for the same models stays used."""
+        """Replace the limits; usage under a limit with the same model glob is preserved."""
         self._limits = tuple(limits)
 
     def admit(self, key: str, model: str, usage: Usage, now: float) -> Admission:
-        """Let a request in.
+        """Admit a request.
 
-        Its input, and the output it reserves, are taken at once. Of the limit for output alone nothing is
-        reserved: as long as there is some left, a request is let in, and pays when it is known how much.
+        Deducts its input and the output it reserves at once. The output limit reserves nothing: a request is
+        admitted while the bucket is not empty, and pays once its output is known.
 
         Args:
-            key: the fingerprint of who asks.
-            model: the name of the model.
-            usage: the request's input, and the output it reserves.
-            now: when, in seconds since 1970.
+            key: the fingerprint of the key.
+            model: the model name.
+            usage: the input of the request, and the output it reserves.
+            now: seconds since 1970.
 
         Raises:
-            ApiError: it would exceed a limit; if waiting helps, it says for how long.
+            ApiError: the request exceeds a limit; with a retry delay if waiting helps.
         """
         limit = self._holding(model)
         if limit is None:
@@ -108,7 +108,7 @@ class Limits:
         return Admission(buckets, usage, self._under_way)
 
     def allowance(self, key: str, model: str, now: float) -> Allowance | None:
-        """What a key has left for a model, without a request; None where nothing is limited."""
+        """Return the remaining limits of a key for a model; None without limits."""
         limit = self._holding(model)
         return None if limit is None else self._buckets(key, limit).allowance(now)
 
@@ -120,7 +120,7 @@ class Limits:
 
 
 class Admission:
-    """A request that was let in; it is settled once, however it ends."""
+    """An admitted request, which is settled exactly once."""
 
     def __init__(self, buckets: _Buckets | None, reserved: Usage, under_way: Counter[str]) -> None:
         self._buckets = buckets
@@ -129,7 +129,7 @@ class Admission:
         self._settled = False
 
     def settle(self, usage: Usage, now: float) -> None:
-        """Pay for what was really used, and make room for another request; only the first call counts."""
+        """Pay for the actual usage and release the concurrency slot. Only the first call has an effect."""
         if self._buckets is None or self._settled:
             return
         self._settled = True
@@ -141,7 +141,7 @@ class Admission:
             del self._under_way[self._buckets.name]
 
     def allowance(self, now: float) -> Allowance | None:
-        """What is left now; None where nothing is limited."""
+        """Return the remaining limits; None without limits."""
         return None if self._buckets is None else self._buckets.allowance(now)
 
 
@@ -149,9 +149,9 @@ class _Buckets:
     """The buckets of one limit and one key.
 
     Args:
-        limit: how large they are.
-        name: under which name the table keeps them.
-        table: how full they were when something was taken last.
+        limit: the sizes.
+        name: the key in the table.
+        table: the levels at the last change.
     """
 
     def __init__(self, limit: Limit, name: str, table: Table) -> None:
@@ -160,10 +160,10 @@ class _Buckets:
         self._table = table
 
     def refuse(self, model: str, wanted: Mapping[str, int], now: float) -> None:
-        """Refuse what is more than there is.
+        """Raise an error if the buckets do not hold enough.
 
         Raises:
-            ApiError: it is too much for any bucket.
+            ApiError: the request exceeds a limit.
         """
         _, levels = self._state(now)
         waits: dict[str, int] = {}
@@ -177,7 +177,8 @@ class _Buckets:
                     "successfully.",
                 )
             missing = amount * UNIT - levels[dimension]
-            # Clocks are read to the microsecond: who comes back when told is not refused for the last one.
+            # Round up to whole microseconds, so that a client that waits for the stated delay is not rejected
+            # again.
             if missing > size:
                 waits[dimension] = -(-missing // size)
         if waits:
@@ -192,18 +193,18 @@ class _Buckets:
             )
 
     def take(self, amounts: Mapping[str, int], now: float) -> None:
-        """Take so much out of each bucket; less than nothing is given back."""
+        """Deduct amounts from the buckets; negative amounts are refunds."""
         at, levels = self._state(now)
         left = {dimension: level - amounts.get(dimension, 0) * UNIT for dimension, level in levels.items()}
         self._table.put(self.name, {"at": at, "levels": left})
 
     def allowance(self, now: float) -> Allowance:
-        """What is left."""
+        """Return the remaining limits."""
         _, levels = self._state(now)
         return Allowance(**{name: _bucket(size, levels[name]) for name, size in self._sizes.items()})
 
     def _state(self, now: float) -> tuple[int, dict[str, int]]:
-        """How late it is, at least as late as it was, and how much is in each bucket."""
+        """Return the time, which never decreases, and the level of each bucket."""
         row = self._table.get(self.name)
         at = round(now * MICROSECONDS)
         if row is None:
@@ -216,7 +217,7 @@ class _Buckets:
 
 
 def _sizes(limit: Limit) -> dict[str, int]:
-    """How much fits into each bucket, which is also what it gains in a minute."""
+    """Return the size of each bucket, which is also its refill per minute."""
     sizes = {
         _REQUESTS: limit.requests_per_minute,
         _TOKENS: limit.tokens_per_minute,
@@ -227,7 +228,7 @@ def _sizes(limit: Limit) -> dict[str, int]:
 
 
 def _counted(usage: Usage) -> dict[str, int]:
-    """What counts against which limit: what is read from the cache is no input that is limited."""
+    """Return the usage per dimension; input read from the cache is not limited."""
     return {
         _TOKENS: usage.input + usage.output,
         _INPUT: usage.input - usage.read,

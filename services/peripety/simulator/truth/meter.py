@@ -1,4 +1,4 @@
-"""What a request means to its provider: if it is let in, what it finds cached, what it uses and costs."""
+"""Request metering: admission, cache lookup, usage and cost of a request."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class _Tables(Protocol):
 
 
 class Meter:
-    """Counts, caches, limits and bills as the providers do.
+    """Meter that combines context limits, prompt caches, rate limits and bills.
 
     Args:
-        scenario: says what each key may use.
-        tables: the simulator's state; the meter's is in `cache`, `cachedContents`, `limits` and `bills`.
+        scenario: the rate limits.
+        tables: the state of the simulator; the meter uses `cache`, `cachedContents`, `limits` and `bills`.
 
     Attributes:
-        ledger: what every key has used.
+        ledger: the accounts of all keys.
     """
 
     def __init__(self, scenario: Scenario, tables: _Tables) -> None:
@@ -45,18 +45,18 @@ class Meter:
         self.ledger = Ledger(tables["bills"])
 
     def reload(self, scenario: Scenario) -> None:
-        """Let another scenario's limits hold; what was used stays used."""
+        """Apply the limits of another script; usage is preserved."""
         self._limits.change(scenario.limits)
 
     def begin(self, request: Request, now: float) -> Metered:
-        """Let a request in.
+        """Admit a request.
 
         Args:
-            request: it has to be told how it fares, by `Metered.finished` or `Metered.abandoned` at last.
-            now: when it came in, in seconds since 1970.
+            request: the request; `Metered.finished` or `Metered.abandoned` must follow.
+            now: the time of the request, in seconds since 1970.
 
         Raises:
-            ApiError: it is too long, its cache controls are not valid, or it exceeds a limit.
+            ApiError: the request is too long, has invalid cache controls, or exceeds a limit.
         """
         model = catalogue().find(request.model, request.api)
         _check_size(model, request)
@@ -68,15 +68,15 @@ class Meter:
         return Metered(model, key, visit, admission, self.ledger, now)
 
     def allowance(self, request: Request, now: float) -> Allowance | None:
-        """What is left of the limits of a request that was not let in; None where there are none."""
+        """Return the remaining limits for a rejected request; None without limits."""
         return self._limits.allowance(fingerprint(request.key), request.model, now)
 
 
 class Metered:
-    """A request that was let in. It is told how it fares, and says what that means.
+    """An admitted request. The methods report its progress.
 
     Attributes:
-        model: the card of its model.
+        model: the data of its model.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class Metered:
         self._started = self._ended = False
 
     def usage(self, output_tokens: int, reasoning_tokens: int = 0) -> Usage:
-        """What it uses, if its answer is as long as this; the last answer told is the one that is billed.
+        """Return the usage for an answer of this length. The last call determines the bill.
 
         Args:
-            output_tokens: all that is written, reasoning included.
-            reasoning_tokens: the reasoning alone.
+            output_tokens: all output tokens, including reasoning.
+            reasoning_tokens: the reasoning tokens.
         """
         visit = self._visit
         self._usage = Usage(visit.fresh, visit.read, dict(visit.written), output_tokens, reasoning_tokens)
@@ -104,35 +104,36 @@ class Metered:
 
     @property
     def bill(self) -> Bill:
-        """What it costs, by its usage as it is known."""
+        """The cost of the usage known so far."""
         return bill(self.model, self._usage, self._begun)
 
     def allowance(self, now: float) -> Allowance | None:
-        """What is left of the key's limits; None where there are none."""
+        """Return the remaining limits; None without limits."""
         return self._admission.allowance(now)
 
     def started(self, now: float) -> None:  # noqa: ARG002 every step is told when it is
-        """The first byte of the answer leaves."""
+        """Handle the first byte of the answer."""
         if not self._started:
             self._started = True
             self._visit.started()
 
     def finished(self, now: float, answer: Sequence[Block] = ()) -> None:
-        """The answer has ended.
+        """Handle the end of the answer.
 
         Args:
-            now: when.
-            answer: the answer as blocks of a prompt that repeats it; without them, nothing of it is found,
-                though some providers cache answers too.
+            now: the time.
+            answer: the answer as blocks of a prompt that repeats it; without them the answer is not cached,
+                although some providers cache answers.
         """
         self.started(now)
         if self._close(now):
             self._visit.finished(now, answer)
 
     def abandoned(self, now: float | None = None) -> None:
-        """The answer has not come to its end: it failed, or its reader left.
+        """Handle an answer that failed or lost its reader.
 
-        What was begun is paid for, so far as its usage was told; what was not begun costs nothing.
+        An answer that has started is paid for, to the extent that its usage is known; one that has not
+        started is free.
         """
         if not self._started:
             self._usage = Usage()

@@ -1,4 +1,4 @@
-"""What is known of models, from `models.toml`: what they take, how they are cached, what they cost."""
+"""Model data from `models.toml`: accepted requests, cache rules and prices."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["CacheRules", "Family", "Model", "Models", "Peak", "Price", "Takes", "catalogue"]
 
-# A dollar for a million tokens is a million pico-dollars for each.
+# One dollar per million tokens is a million pico-dollars per token.
 PICO_PER_TOKEN = 1_000_000
 NAMES_REMEMBERED = 4096
 
 
 class Family(StrEnum):
-    """The ways in which prompts are cached."""
+    """Families of cache rules."""
 
     NONE = "none"
     ANTHROPIC = "anthropic"
@@ -37,19 +37,19 @@ class Family(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CacheRules:
-    """How a model's prompts are cached; 0 is where a family has no such rule.
+    """Cache rules of a model; 0 if a family does not have a rule.
 
     Attributes:
-        family: the way.
-        ttls: how long entries live, in seconds, by the provider's name of it; the first is the default.
-        writes: what writing a token costs, as a multiple of a fresh one, by TTL; empty is nothing extra.
-        minimum: prefixes of fewer tokens are not cached.
-        step: prefixes are compared at multiples of so many tokens.
-        breakpoints: how many of them one request may write.
-        positions: how many positions a breakpoint looks back over, its own included.
-        candidates: how many of the latest breakpoints are looked up.
-        interval: long prompts are stored at multiples of so many tokens.
-        spill: so many requests of one prefix in a minute stay on one machine.
+        family: the family.
+        ttls: the lifetimes of entries in seconds, by the provider's name; the first is the default.
+        writes: the price of a written token as a multiple of a fresh one, by TTL; empty for no surcharge.
+        minimum: shortest prefix that is cached, in tokens.
+        step: prefixes are compared at multiples of this number of tokens.
+        breakpoints: maximum number of breakpoints that one request writes.
+        positions: number of positions that a breakpoint looks back over, including its own.
+        candidates: number of the latest breakpoints that are looked up.
+        interval: long prompts are stored at multiples of this number of tokens.
+        spill: requests of one prefix per minute that stay on one machine.
     """
 
     family: Family
@@ -65,23 +65,24 @@ class CacheRules:
 
     @property
     def default_ttl(self) -> str:
-        """The TTL of who asks for none."""
+        """The TTL of requests that do not set one."""
         return next(iter(self.ttls), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """What a model takes in a request; what it does not take is an invalid request.
+    """Features that a model accepts in a request; a request with another feature is invalid.
 
     Attributes:
         system_messages: the role `system` among the messages.
-        forced_tools: a tool choice that leaves no choice.
-        prefill: a last message of the assistant's, to be continued.
-        sampling: temperature and the like, other than their defaults; with OpenAI, also the old `max_tokens`.
-        reasoning: the wish that it reasons, or how much.
-        no_reasoning: the wish that it does not reason.
-        json_schema: a schema that the answer has to follow.
-        unsigned_calls: its own calls in the history without the signatures it gave them.
+        forced_tools: a tool choice that forces a tool.
+        prefill: a final assistant message to continue.
+        sampling: temperature and similar parameters with non-default values; for OpenAI also the old
+            `max_tokens`.
+        reasoning: a request for reasoning, or its effort.
+        no_reasoning: a request for no reasoning.
+        json_schema: a schema for the answer.
+        unsigned_calls: earlier tool calls of the model without their signatures.
     """
 
     system_messages: bool = False
@@ -96,34 +97,34 @@ class Takes:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """When peak prices hold, in UTC.
+    """Peak price hours, in UTC.
 
     Attributes:
         weekdays: 0 is Monday.
-        hours: from each first hour to before each second one.
+        hours: pairs of first hour and end hour, exclusive.
     """
 
     weekdays: tuple[int, ...]
     hours: tuple[tuple[int, int], ...]
 
     def holds(self, at: datetime) -> bool:
-        """Whether it is peak time."""
+        """Return True at peak time."""
         return at.weekday() in self.weekdays and any(begin <= at.hour < end for begin, end in self.hours)
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What tokens cost, in pico-dollars each.
+    """Token prices, in pico-dollars per token.
 
     Attributes:
         input: a fresh input token.
-        read: one read from the cache.
-        written: one written to the cache, by TTL; where nothing is named, as a fresh one.
+        read: a token read from the cache.
+        written: a token written to the cache, by TTL; the price of a fresh one if absent.
         output: an output token.
-        hour: keeping a token in an explicit cache for an hour.
-        effective_from: since when, in seconds since 1970.
-        over: for prompts of more tokens than this.
-        peak: in peak hours.
+        hour: storage of a token in an explicit cache for an hour.
+        effective_from: start of validity, in seconds since 1970.
+        over: applies to prompts of more tokens than this.
+        peak: applies in peak hours.
     """
 
     input: int
@@ -138,19 +139,19 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model's card.
+    """Data of a model.
 
     Attributes:
-        name: what it is called, by who asks for it.
-        apis: the APIs it is asked by.
-        names: globs over the names it is found by; those that are no globs are listed.
-        released: since when there is the model, where that is known.
-        context: the most input tokens it reads; None is no limit.
-        output: the most output tokens it may be asked for; None is no limit.
-        takes: what it takes.
-        cache: how its prompts are cached.
-        prices: what it costs; empty is nothing.
-        peak: when its peak prices hold.
+        name: the model name in requests.
+        apis: the APIs that serve it.
+        names: globs over model names; names without wildcards are listed.
+        released: the release date, if known.
+        context: maximum number of input tokens; None for no limit.
+        output: maximum number of output tokens that may be requested; None for no limit.
+        takes: the accepted features.
+        cache: the cache rules.
+        prices: the prices; empty for a free model.
+        peak: the peak hours.
     """
 
     name: str
@@ -165,11 +166,11 @@ class Model:
     peak: Peak | None = None
 
     def price(self, prompt_tokens: int, at: float) -> Price | None:
-        """What a request costs.
+        """Return the price of a request.
 
         Args:
-            prompt_tokens: all its input tokens, cached or not; it is these that choose the row.
-            at: when it came in, in seconds since 1970. Before the first date there is, the first prices hold.
+            prompt_tokens: all input tokens, cached or not; they select the row.
+            at: the time of the request, in seconds since 1970. Before the first date, the first prices apply.
         """
         if not self.prices:
             return None
@@ -187,23 +188,23 @@ class Model:
 
 
 class Models:
-    """All cards, in the order in which they are tried.
+    """Data of all models, in lookup order.
 
     Args:
-        cards: the last one of each API has to fit every name.
+        cards: the models; the last one of each API must match every name.
     """
 
     def __init__(self, cards: tuple[Model, ...]) -> None:
         self._cards = cards
-        # Names are the callers': only so many are remembered.
+        # Callers choose the names, so the cache is bounded.
         self._found = lru_cache(NAMES_REMEMBERED)(self._search)
 
     def find(self, name: str, api: Api) -> Model:
-        """The card of a model, which may have any name."""
+        """Return the data of a model; any name is valid."""
         return self._found(name, api)
 
     def of(self, api: Api) -> tuple[Model, ...]:
-        """The models an API lists."""
+        """Return the models that an API lists."""
         return tuple(
             replace(card, name=name)
             for card in self._cards
@@ -215,12 +216,14 @@ class Models:
         for card in self._cards:
             if api in card.apis and any(fnmatchcase(name, glob) for glob in card.names):
                 return replace(card, name=name)
-        raise LookupError(f"no card for {api} fits {name!r}: the last one of an API has to fit every name")
+        raise LookupError(
+            f"no model data for {api} matches {name!r}: the last entry of an API must match every name"
+        )
 
 
 @cache
 def catalogue() -> Models:
-    """The models of `models.toml`."""
+    """Return the models of `models.toml`."""
     text = resources.files(__package__).joinpath("models.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text, parse_float=Decimal)
     rules = {name: _rules(name, values) for name, values in data["caches"].items()}
@@ -269,7 +272,7 @@ def _pico(dollars_per_million: Decimal | int) -> int:
     pico = Decimal(dollars_per_million) * PICO_PER_TOKEN
     if pico != int(pico):
         raise ValueError(
-            f"${dollars_per_million} for a million tokens is not a whole number of pico-dollars each"
+            f"${dollars_per_million} per million tokens is not a whole number of pico-dollars per token"
         )
     return int(pico)
 

@@ -1,4 +1,4 @@
-"""Tokens as the simulator counts them: four bytes of UTF-8 each, whatever the model."""
+"""Token counting of the simulator: four bytes of UTF-8 per token, for any model."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ BYTES_PER_TOKEN = 4
 
 
 def count(text: str) -> int:
-    """How many tokens a text is; `len(pieces(text))`, without cutting it."""
+    """Return the number of tokens of a text; equal to `len(pieces(text))` without splitting it."""
     return -(-_size(text) // BYTES_PER_TOKEN)
 
 
 def pieces(text: str) -> tuple[str, ...]:
-    """The tokens of a text: joined they are the text, and no character is cut.
+    """Split a text into tokens. Joined, they are the text, and no character is split.
 
-    A token ends with the last character that ends within its four bytes; what it leaves, the next one has.
+    A token ends with the last character that ends within its four bytes; the rest of the bytes belongs to the
+    next token.
     """
     if text.isascii():
         return tuple(text[at : at + BYTES_PER_TOKEN] for at in range(0, len(text), BYTES_PER_TOKEN))
@@ -35,7 +36,10 @@ def pieces(text: str) -> tuple[str, ...]:
 
 
 def shares(parts: Iterable[str]) -> Iterator[int]:
-    """How many tokens each part of a text brings; together these are as many as the whole text has."""
+    """Yield the number of tokens that each part of a text adds.
+
+    The sum is the count of the whole text.
+    """
     size = 0
     for part in parts:
         before = size
@@ -44,5 +48,5 @@ def shares(parts: Iterable[str]) -> Iterator[int]:
 
 
 def _size(text: str) -> int:
-    # Lone surrogates can be written in JSON, and must not stop a count.
+    # JSON can contain lone surrogates, which must be countable.
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

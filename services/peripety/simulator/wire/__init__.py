@@ -1,1 +1,1 @@
-"""The wire formats of the providers, one module for each API."""
+"""Wire formats of the providers, one module per API."""

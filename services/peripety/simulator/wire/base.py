@@ -1,4 +1,4 @@
-"""A wire module: one API's words for requests, answers, streams and errors. Pure functions, no I/O."""
+"""Wire interface: requests, answers, streams and errors of one API. Pure functions without I/O."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["Call", "Document", "Operation", "Route", "Service", "Wire"]
 
 
 class Operation(StrEnum):
-    """What a path is for."""
+    """The purpose of a path."""
 
     GENERATE = "generate"
-    OTHER = "other"  # answered at once with a document: models, token counts, stored objects
+    OTHER = "other"  # answered directly with a document: models, token counts, stored objects
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path of an API; `{name}` stands for one segment, which may end in `:verb`."""
+    """A path of an API. `{name}` matches one segment, which may have the suffix `:verb`."""
 
     method: str
     path: str
@@ -34,7 +34,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An HTTP request: header names in lower case; `params` are the path's and the query's."""
+    """An HTTP request. Header names are in lower case; `params` are those of the path and the query."""
 
     route: Route
     headers: Mapping[str, str]
@@ -43,19 +43,19 @@ class Call:
 
     @property
     def bearer(self) -> str:
-        """The token of the header `authorization`; empty where there is none."""
+        """The bearer token of the header `authorization`; empty without one."""
         scheme, _, token = self.headers.get("authorization", "").partition(" ")
         return token.strip() if scheme.lower() == "bearer" else ""
 
     @property
     def conversation(self) -> str | None:
-        """What the caller calls the conversation, whichever the API."""
+        """The conversation name of the simulator's own header, for any API."""
         return self.headers.get("x-peripety-conversation")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole HTTP answer."""
+    """A complete HTTP response."""
 
     status: int
     body: bytes
@@ -64,89 +64,90 @@ class Document:
 
 
 class Service(Protocol):
-    """What the other operations may ask of the simulator."""
+    """Simulator functions available to wires."""
 
     def now(self) -> float:
-        """Seconds since 1970 by the simulator's clock."""
+        """Return the seconds since 1970, by the simulator's clock."""
         ...
 
     def models(self, api: Api) -> Sequence[Any]:
-        """The models that are known of a provider, as `truth.models.Model`."""
+        """Return the known models of a provider, as `truth.models.Model`."""
         ...
 
     def objects(self, name: str) -> Any:
-        """A `state.Table` for what the API stores (explicit caches, stored answers)."""
+        """Return a `state.Table` of objects that the API stores (explicit caches, stored answers)."""
         ...
 
 
 class Wire(Protocol):
-    """One API."""
+    """An API."""
 
     api: Api
     routes: Sequence[Route]
 
     def media_type(self, request: Request) -> str:
-        """The media type of the stream that answers the request."""
+        """Return the media type of the stream for a request."""
         ...
 
     def request(self, call: Call, service: Service) -> Request:
-        """Read a request for an answer.
+        """Parse a request for a model answer.
 
         Raises:
-            ApiError: it is not valid, with the provider's own message where one is known.
+            ApiError: the request is not valid; with the provider's own message if it is known.
         """
         ...
 
     def document(self, request: Request, reply: Reply) -> Any:
-        """The JSON value of an answer that is not streamed."""
+        """Return the JSON value of an answer that is not streamed."""
         ...
 
     def frames(self, request: Request, reply: Reply) -> Sequence[Frame[bytes]]:
-        """The same answer as a stream: one frame for each event, in order."""
+        """Return the same answer as a stream: one frame per event, in order."""
         ...
 
     def headers(self, request_id: str, allowance: Allowance | None, now: float) -> Mapping[str, str]:
-        """The headers of every answer: ids, and what is left of the limits.
+        """Return the headers of every answer: ids and remaining rate limits.
 
         Args:
             request_id: 24 letters and digits.
-            allowance: what is left; None writes nothing about it.
-            now: seconds since 1970 by the simulator's clock, for limits that say when they are full again.
+            allowance: the remaining limits; None for no limit headers.
+            now: seconds since 1970 by the simulator's clock, for reset times.
         """
         ...
 
     def error(self, error: ApiError, request_id: str, now: float) -> Document:
-        """An error as an answer, its retry hint included where this provider gives one.
+        """Return an error response, with a retry hint if the provider sends one.
 
         Args:
             error: the error.
             request_id: 24 letters and digits.
-            now: seconds since 1970 by the machine's clock, for hints that are dates: callers do wait.
+            now: seconds since 1970 by the machine's clock, for retry dates, because clients wait in real
+                time.
         """
         ...
 
     def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:
-        """An error inside a stream, after the frames that were sent."""
+        """Return an error inside a stream, after the frames that were sent."""
         ...
 
     def stored(self, request: Request, reply: Reply) -> Mapping[str, Mapping[str, Any]]:  # noqa: ARG002
-        """What the API remembers of an answer from before its first byte: by the table's name, then by key.
+        """Return the objects that the API stores before the first byte: by table name, then by key.
 
-        A wire that inherits from this class remembers nothing unless it says so.
+        The default stores nothing.
         """
         return {}
 
     def repeated(self, request: Request, reply: Reply) -> Sequence[Block]:  # noqa: ARG002
-        """The answer as blocks of a prompt that repeats it, for providers that cache answers too.
+        """Return the answer as blocks of a prompt that repeats it, for providers that cache answers.
 
-        A wire that inherits from this class has none unless it says so.
+        The default is empty.
         """
         return ()
 
     def other(self, call: Call, service: Service) -> Document:
-        """Answer anything but a request for an answer.
+        """Handle any operation other than a request for a model answer.
 
         Raises:
-            ApiError: it is not valid.
+            ApiError: the request is not valid.
         """
         ...

@@ -1,4 +1,4 @@
-"""A conversation while it is read, for APIs that have a message for each thing that is said."""
+"""Message list builder, for APIs with one message per part of a conversation."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Dialogue"]
 
 
 class Dialogue:
-    """A conversation as it grows.
+    """Builder of a conversation.
 
-    Instructions before anything else are the system prompt. Results of tools and what the user says next are
-    one message, as are what the model says and the tools that it calls then.
+    Leading instructions are the system prompt. Tool results and the user text after them are one message, as
+    are a model text and the tool calls after it.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Dialogue:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What was said, the system prompt left out."""
+        """The messages without the system prompt."""
         return tuple(self._messages)
 
     @property
@@ -35,14 +35,14 @@ class Dialogue:
         return "\n".join(self._system)
 
     def instruct(self, text: str) -> None:
-        """Instructions of the developer's, or of the system."""
+        """Add instructions of the developer or system role."""
         if self._messages:
             self._messages.append(Message(Role.SYSTEM, text))
         else:
             self._system.append(text)
 
     def ask(self, text: str) -> None:
-        """The user says something."""
+        """Add a user text."""
         last = self._messages[-1] if self._messages else None
         if last is not None and last.results and not last.text:
             self._messages[-1] = replace(last, text=text)
@@ -50,11 +50,11 @@ class Dialogue:
             self._messages.append(Message(Role.USER, text))
 
     def answer(self, text: str) -> None:
-        """The model says something."""
+        """Add a model text."""
         self._messages.append(Message(Role.ASSISTANT, text))
 
     def call(self, call: ToolCall) -> None:
-        """The model calls a tool, after what it said, if it said something."""
+        """Add a tool call, after the model text of the same message."""
         last = self._messages[-1] if self._messages else None
         if last is not None and last.role is Role.ASSISTANT:
             self._messages[-1] = replace(last, calls=(*last.calls, call))
@@ -62,7 +62,7 @@ class Dialogue:
             self._messages.append(Message(Role.ASSISTANT, calls=(call,)))
 
     def result(self, result: ToolResult) -> None:
-        """A tool gives something back."""
+        """Add a tool result."""
         last = self._messages[-1] if self._messages else None
         if last is not None and last.results and not last.text:
             self._messages[-1] = replace(last, results=(*last.results, result))

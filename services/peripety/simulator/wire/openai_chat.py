@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions API."""
+"""Wire of OpenAI's Chat Completions API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OWNER = "openai"
 
 
 class OpenAiChat(Wire):
-    """`/v1/chat/completions` and `/v1/models`, as OpenAI and Azure serve them."""
+    """`/v1/chat/completions` and `/v1/models`, as served by OpenAI and Azure."""
 
     api = Api.OPENAI_CHAT
     routes = (
@@ -46,35 +46,35 @@ class OpenAiChat(Wire):
     )
 
     def media_type(self, request: Request) -> str:  # noqa: ARG002
-        """Server-sent events, always."""
+        """Return the type of server-sent events."""
         return "text/event-stream; charset=utf-8"
 
     def request(self, call: Call, service: Service) -> Request:  # noqa: ARG002
-        """Read a request for a chat completion."""
+        """Parse a chat completion request."""
         return chat_reading.read(call)
 
     def document(self, request: Request, reply: Reply) -> Any:
-        """A `chat.completion`."""
+        """Return a `chat.completion`."""
         return Completion(request, reply).document()
 
     def frames(self, request: Request, reply: Reply) -> Sequence[Frame[bytes]]:
-        """Chunks, and `[DONE]`."""
+        """Return the chunks and `[DONE]`."""
         return tuple(Completion(request, reply).frames())
 
     def headers(self, request_id: str, allowance: Allowance | None, now: float) -> Mapping[str, str]:  # noqa: ARG002
-        """Ids, and what is left of the limits."""
+        """Return the ids and the remaining rate limits."""
         return answers.headers(request_id, allowance)
 
     def error(self, error: ApiError, request_id: str, now: float) -> Document:  # noqa: ARG002
-        """An error as an answer."""
+        """Return an error response."""
         return answers.error_document(error, answers.shape(error), now)
 
     def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:  # noqa: ARG002
-        """An error instead of a chunk."""
+        """Return an error in place of a chunk."""
         return sse.event(compact({"error": answers.details(error, answers.shape(error))}))
 
     def other(self, call: Call, service: Service) -> Document:
-        """The list of models, or one of them."""
+        """Return the list of models, or one of them."""
         models = service.models(self.api)
         if call.route.name == "models":
             return list_models(models, _OWNER)

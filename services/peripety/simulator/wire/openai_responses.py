@@ -1,4 +1,4 @@
-"""OpenAI's Responses API."""
+"""Wire of OpenAI's Responses API."""
 
 from __future__ import annotations
 
@@ -38,40 +38,40 @@ def _routes(prefix: str) -> tuple[Route, ...]:
 
 
 class OpenAiResponses(Wire):
-    """`/v1/responses`, as OpenAI and Azure serve it."""
+    """`/v1/responses`, as served by OpenAI and Azure."""
 
     api = Api.OPENAI_RESPONSES
     routes = tuple(route for prefix in ("/v1", "", "/openai/v1", "/openai") for route in _routes(prefix))
 
     def media_type(self, request: Request) -> str:  # noqa: ARG002
-        """Server-sent events, always."""
+        """Return the type of server-sent events."""
         return "text/event-stream; charset=utf-8"
 
     def request(self, call: Call, service: Service) -> Request:
-        """Read a request for a response; what it continues is looked up."""
+        """Parse a request for a response, and load the response that it continues."""
         return responses_reading.read(call, service)
 
     def document(self, request: Request, reply: Reply) -> Any:
-        """A `response`."""
+        """Return a `response`."""
         return Response(request, reply).document()
 
     def frames(self, request: Request, reply: Reply) -> Sequence[Frame[bytes]]:
-        """Numbered events."""
+        """Return numbered events."""
         return tuple(Response(request, reply).frames())
 
     def headers(self, request_id: str, allowance: Allowance | None, now: float) -> Mapping[str, str]:  # noqa: ARG002
-        """Ids, and what is left of the limits."""
+        """Return the ids and the remaining rate limits."""
         return answers.headers(request_id, allowance)
 
     def error(self, error: ApiError, request_id: str, now: float) -> Document:  # noqa: ARG002
-        """An error as an answer."""
+        """Return an error response."""
         return answers.error_document(error, answers.shape(error), now)
 
     def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:  # noqa: ARG002
-        """The error, and the failed response, if it has begun.
+        """Return the error, and the failed response if it has started.
 
-        The documentation has the members of the error beside the event's type; what the service sends, and
-        what the SDK raises, is an error in a member of its own.
+        The documentation has the error members beside the event type. The service sends, and the SDK expects,
+        an error in a member of its own.
         """
         looks = answers.shape(error)
         told = event("error", len(sent), {"error": answers.details(error, looks)})
@@ -84,7 +84,7 @@ class OpenAiResponses(Wire):
         return told + event("response.failed", len(sent) + 1, {"response": failed})
 
     def stored(self, request: Request, reply: Reply) -> Mapping[str, Mapping[str, Any]]:
-        """The response, unless the request does not want it to be kept."""
+        """Return the response to store, unless the request disables storage."""
         if not request.options["response"]["store"]:
             return {}
         response = self.document(request, reply)
@@ -92,7 +92,7 @@ class OpenAiResponses(Wire):
         return {store.TABLE: {store.kept_under(request.key, response["id"]): kept}}
 
     def other(self, call: Call, service: Service) -> Document:
-        """Responses that are kept, and the number of a request's input tokens."""
+        """Handle stored responses, and the number of input tokens of a request."""
         if call.route.name == "input_tokens":
             tokens = responses_reading.read(call, service).prompt.tokens
             return answers.document({"object": "response.input_tokens", "input_tokens": tokens})

@@ -1,4 +1,4 @@
-"""Reading a request's body member by member; every fault names its place, in the provider's own words."""
+"""Request body parser: reads member by member; errors name the place in the provider's own words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REQUIRED: Any = object()
 
 
 class Kind(StrEnum):
-    """The types of JSON values, with integers apart from other numbers."""
+    """JSON value types; integers are distinct from other numbers."""
 
     STRING = "string"
     INTEGER = "integer"
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
     @classmethod
     def of(cls, value: Any) -> Kind:
-        """The type of a value."""
+        """Return the type of a value."""
         return _KINDS[type(value)]
 
 
@@ -49,48 +49,48 @@ _KINDS = {
 
 
 class Wording(Protocol):
-    """How a provider says what is wrong with a body."""
+    """Error messages of a provider for invalid bodies."""
 
     def not_json(self, reason: str) -> ApiError:
-        """The body cannot be read as JSON."""
+        """Return the error for a body that is not JSON."""
         ...
 
     def missing(self, path: Path) -> ApiError:
-        """A required member is not there."""
+        """Return the error for a missing required member."""
         ...
 
     def mistyped(self, path: Path, wanted: Sequence[Kind], value: Any) -> ApiError:
-        """A value is of another type than those that are wanted."""
+        """Return the error for a value of the wrong type."""
         ...
 
     def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
-        """A text is none of those that are allowed."""
+        """Return the error for a text that is not an allowed value."""
         ...
 
     def unexpected(self, path: Path) -> ApiError | None:
-        """A member that this object does not have; None where such members are ignored."""
+        """Return the error for an unknown member; None if unknown members are ignored."""
         ...
 
 
 def dotted(path: Path) -> str:
-    """`messages.0.content`."""
+    """Format a path as `messages.0.content`."""
     return ".".join(map(str, path))
 
 
 def bracketed(path: Path) -> str:
-    """`messages[0].content`."""
+    """Format a path as `messages[0].content`."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 class Fields:
     """The members of a JSON object in a request.
 
-    A member that may be left out is read with a default; where the default is None, null stands for it too.
+    An optional member is read with a default; with the default None, null is equivalent.
 
     Attributes:
         value: the object.
-        path: where it is in the body.
-        wording: how faults are told; whatever reads a member raises `ApiError` with it.
+        path: its path in the body.
+        wording: the error messages; every reader of a member raises `ApiError` with them.
     """
 
     __slots__ = ("path", "value", "wording")
@@ -102,7 +102,7 @@ class Fields:
 
     @classmethod
     def parse(cls, body: bytes, wording: Wording) -> Fields:
-        """Read a body that has to be a JSON object."""
+        """Parse a body that must be a JSON object."""
         try:
             value = parse(body)
         except ValueError as error:
@@ -111,7 +111,7 @@ class Fields:
 
     @classmethod
     def of(cls, value: Any, path: Path, wording: Wording) -> Fields:
-        """A value that has to be an object."""
+        """Return the members of a value that must be an object."""
         if not isinstance(value, dict):
             raise wording.mistyped(path, (Kind.OBJECT,), value)
         return cls(value, path, wording)
@@ -120,11 +120,11 @@ class Fields:
         return name in self.value
 
     def at(self, name: str | int) -> Path:
-        """The path of a member."""
+        """Return the path of a member."""
         return (*self.path, name)
 
     def only(self, *names: str) -> None:
-        """Refuse members of other names, if the provider does."""
+        """Reject other members, if the provider does."""
         if not self.value.keys() <= set(names):
             first = next(name for name in self.value if name not in names)
             fault = self.wording.unexpected(self.at(first))
@@ -132,7 +132,7 @@ class Fields:
                 raise fault
 
     def get(self, name: str, *kinds: Kind, default: Any = _REQUIRED) -> Any:
-        """A member of one of these types; of any type where none is named."""
+        """Return a member of one of these types; of any type if none is given."""
         value = self.value.get(name, _REQUIRED)
         if value is _REQUIRED or (value is None and default is None):
             if default is _REQUIRED:
@@ -147,7 +147,7 @@ class Fields:
     @overload
     def text(self, name: str, default: D) -> str | D: ...
     def text(self, name: str, default: Any = _REQUIRED) -> Any:
-        """A string."""
+        """Return a string."""
         return self.get(name, Kind.STRING, default=default)
 
     @overload
@@ -155,7 +155,7 @@ class Fields:
     @overload
     def flag(self, name: str, default: D) -> bool | D: ...
     def flag(self, name: str, default: Any = _REQUIRED) -> Any:
-        """A boolean."""
+        """Return a boolean."""
         return self.get(name, Kind.BOOLEAN, default=default)
 
     @overload
@@ -163,7 +163,7 @@ class Fields:
     @overload
     def integer(self, name: str, default: D) -> int | D: ...
     def integer(self, name: str, default: Any = _REQUIRED) -> Any:
-        """An integer."""
+        """Return an integer."""
         return self.get(name, Kind.INTEGER, default=default)
 
     @overload
@@ -171,7 +171,7 @@ class Fields:
     @overload
     def number(self, name: str, default: D) -> float | D: ...
     def number(self, name: str, default: Any = _REQUIRED) -> Any:
-        """A number, whole or not."""
+        """Return a number, integer or not."""
         if isinstance(value := self.value.get(name), int | float) and not isinstance(value, bool):
             return value
         return self.get(name, Kind.NUMBER, default=default)
@@ -181,7 +181,7 @@ class Fields:
     @overload
     def choice(self, name: str, choices: Sequence[str], default: D) -> str | D: ...
     def choice(self, name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Any:
-        """A string that is one of these."""
+        """Return a string that is one of the choices."""
         value = self.get(name, Kind.STRING, default=default)
         if value is not default and value not in choices:
             raise self.wording.not_among(self.at(name), choices, value)
@@ -192,17 +192,17 @@ class Fields:
     @overload
     def object(self, name: str, default: D) -> Fields | D: ...
     def object(self, name: str, default: Any = _REQUIRED) -> Any:
-        """An object."""
+        """Return an object."""
         value = self.get(name, Kind.OBJECT, default=default)
         return value if value is default else Fields(value, self.at(name), self.wording)
 
     def objects(self, name: str, default: Any = _REQUIRED) -> list[Fields]:
-        """The items of an array of objects; with a default, none where it is left out."""
+        """Return the items of an array of objects; empty if the member is missing and has a default."""
         items = self.get(name, Kind.ARRAY, default=default) or ()
         return [Fields.of(item, (*self.path, name, at), self.wording) for at, item in enumerate(items)]
 
     def texts(self, name: str, default: Any = _REQUIRED) -> list[str]:
-        """The items of an array of strings; with a default, none where it is left out."""
+        """Return the items of an array of strings; empty if the member is missing and has a default."""
         items = self.get(name, Kind.ARRAY, default=default) or []
         for at, item in enumerate(items):
             if not isinstance(item, str):

@@ -1,4 +1,4 @@
-"""Every API that is served."""
+"""Registry of all served APIs."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 __all__ = ["WIRES"]
 
 WIRES: tuple[Wire, ...] = (OpenAiChat(), OpenAiResponses(), DeepSeek(), Anthropic(), Gemini(), Ollama())
-"""The APIs; where nothing tells which of several is meant, it is the first."""
+"""The APIs; the first is used if a request is ambiguous."""

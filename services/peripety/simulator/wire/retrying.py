@@ -1,4 +1,4 @@
-"""When to come back, as a header says it."""
+"""Retry headers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["retry_headers"]
 
 
 def retry_headers(hint: RetryHint | None, now: float) -> Mapping[str, str]:
-    """The header that holds the hint, if there is one; a date is never too early.
+    """Return the retry header, if there is a hint. A date is rounded up.
 
     Args:
-        hint: when to come back.
-        now: what a date is counted from, in seconds since 1970.
+        hint: the retry delay.
+        now: the base of a date, in seconds since 1970.
     """
     if hint is None:
         return {}

@@ -1,4 +1,4 @@
-"""Server-sent events, as the providers write them."""
+"""Server-sent events in the format of the providers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ __all__ = ["comment", "event"]
 
 
 def event(data: bytes, name: str | None = None, newline: bytes = b"\n") -> bytes:
-    """One event.
+    """Return one event.
 
     Args:
         data: its data, on one line.
-        name: the event's name; None writes none.
-        newline: what ends lines.
+        name: the event name; None for no name.
+        newline: the line ending.
     """
     head = b"" if name is None else b"event: " + name.encode() + newline
     return head + b"data: " + data + newline + newline
 
 
 def comment(text: str) -> bytes:
-    """A line that readers ignore, which keeps the connection open."""
+    """Return a comment line, which clients ignore and which prevents idle timeouts."""
     return f": {text}\n\n".encode()

@@ -14,8 +14,8 @@ def closest(builder: ScenarioBuilder, subject: Subject, count: int = 3) -> list[
 def test_what_has_most_in_common_with_the_prompt_comes_first() -> None:
     builder = ScenarioBuilder().respond_to("zzz", "1").respond_to("logs", "2").respond_to_exact("log", "3")
     assert closest(builder, Subject("log in"), 2) == [
-        "responses[2]: the prompt is not 'log'; 'log' would do",
-        "responses[1]: the prompt does not contain 'logs'; 'logs' would do",
+        "responses[2]: the prompt is not 'log'; 'log' would match",
+        "responses[1]: the prompt does not contain 'logs'; 'logs' would match",
     ]
 
 
@@ -26,7 +26,7 @@ def test_each_predicate_that_fails_is_named() -> None:
     (line,) = closest(builder, Subject("b", "y-1"))
     assert line == (
         "responses[0]: the prompt does not contain 'a' and the model is not like the glob 'x-*' and "
-        "there is no tool result and message_index is 0, not between 1 and 2; 'a' would do"
+        "the request has no tool result and message_index is 0, not between 1 and 2; 'a' would match"
     )
     assert closest(builder, Subject("a", "x-1", "no", 1)) == [
         "responses[0]: the tool result does not contain 'ok'"
@@ -41,7 +41,7 @@ def test_a_rule_that_fails_in_less_is_closer() -> None:
 def test_an_example_is_made_for_what_is_written_as_a_pattern() -> None:
     builder = ScenarioBuilder().respond_to_regex(r"^\d{3}-[xy]$", "1", ignore_case=True)
     assert closest(builder, Subject("12")) == [
-        "responses[0]: the prompt does not match the regex '^\\\\d{3}-[xy]$' in any case; '000-X' would do"
+        "responses[0]: the prompt does not match the regex '^\\\\d{3}-[xy]$' in any case; '000-X' would match"
     ]
 
 

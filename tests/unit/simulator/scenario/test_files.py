@@ -79,7 +79,7 @@ def test_nothing_outside_the_directory_is_read(tmp_path: Path, reference: str) -
     inside = tmp_path / "inside"
     (inside / "parts").mkdir(parents=True)
     assert refused(inside, reference) == (
-        f"{reference!r} is outside the directory of the scenario; move it there"
+        f"{reference!r} is outside the directory of the script; move it there"
     )
 
 
@@ -101,8 +101,8 @@ def test_a_directory_that_is_a_link_itself_has_files(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_told_with_its_place(tmp_path: Path) -> None:
-    assert refused(tmp_path, "gone.json") == f"there is no file 'gone.json' in {tmp_path}"
-    assert refused(tmp_path, "") == f"there is no file '' in {tmp_path}"
+    assert refused(tmp_path, "gone.json") == f"'gone.json' does not exist in {tmp_path}"
+    assert refused(tmp_path, "") == f"'' does not exist in {tmp_path}"
 
 
 def test_a_name_that_is_none_is_told(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_value_in_a_file_has_to_be_json_too(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as caught:
         loaded(tmp_path, '{ json = { "$file" = "a.json" } }')
     (problem,) = caught.value.problems
-    assert (problem.field, problem.sentence) == ("default_response.json[0]", "JSON has no number nan")
+    assert (problem.field, problem.sentence) == ("default_response.json[0]", "nan is not a JSON number")
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,5 +147,5 @@ def test_the_name_of_a_file_is_text(tmp_path: Path) -> None:
 
 
 def test_a_scenario_without_a_directory_has_no_files() -> None:
-    with pytest.raises(ScenarioError, match="was not read from a file"):
+    with pytest.raises(ScenarioError, match="needs a script that was read from a file"):
         read_scenario('default_response.text = { "$file" = "a.txt" }')

@@ -281,7 +281,7 @@ def test_plain_values_are_read_as_a_file_would_be() -> None:
     document["responses"][0]["pattern"] = {"type": "some"}
     with pytest.raises(ScenarioError) as caught:
         document_to_scenario(document, name="built")
-    assert 'built: responses[0].pattern.type: "some" is none of the choices' in str(caught.value)
+    assert 'built: responses[0].pattern.type: "some" is not a valid choice' in str(caught.value)
 
 
 def test_a_hundred_thousand_rules_are_read_in_seconds() -> None:

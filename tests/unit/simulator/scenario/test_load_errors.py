@@ -40,9 +40,7 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
         # fields that there are not
         toml_case("sede = 1", "1:1", "sede", "a scenario has no field `sede`; did you mean `seed`?"),
         toml_case("\n\nrules = []", "3:1", "rules", "did you mean `responses`?"),
-        toml_case(
-            "x = 1", "1:1", "x", "a scenario has no field `x`; there are `responses`, `default_response`"
-        ),
+        toml_case("x = 1", "1:1", "x", "a scenario has no field `x`; use `responses`, `default_response`"),
         toml_case(
             f"{ANSWERED}patern = 1",
             "4:1",
@@ -89,13 +87,13 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             '[[responses]]\npattern = { type = "any", text = "a" }\nresponse = "x"',
             "2:27",
             "responses[0].pattern.text",
-            "`any` has no field `text`; there are `model`, `tool_result` and `message_index`",
+            "`any` has no field `text`; use `model`, `tool_result` or `message_index`",
         ),
         toml_case(
             '[[responses]]\nresponse = "x"\npattern = { type = "any", model = { type = "any", model = 1 } }',
             "3:51",
             "responses[0].pattern.model.model",
-            "the pattern type `any` has no field `model`; there are none",
+            "the pattern type `any` has no field `model`; no value is valid",
         ),
         toml_case(
             f'{RULE}failure = {{ type = "rate_limit", retry_afer = 1 }}',
@@ -115,7 +113,7 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             '[[responses]]\npattern = { text = "a" }\nresponse = "x"',
             "2:1",
             "responses[0].pattern",
-            "a pattern needs the field `type`; there are `exact`, `contains`, `regex`, `glob` and `any`",
+            "a pattern needs the field `type`; use `exact`, `contains`, `regex`, `glob` or `any`",
         ),
         toml_case(
             '[[responses]]\npattern = { type = "regex" }\nresponse = "x"',
@@ -123,30 +121,30 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             "responses[0].pattern",
             "the pattern type `regex` needs the field `pattern`",
         ),
-        toml_case(RULE, "1:1", "responses[0]", "what is answered? add `response`, or `failure`, or both"),
+        toml_case(RULE, "1:1", "responses[0]", "the answer is missing; add `response`, `failure` or both"),
         toml_case(
             f'{ANSWERED}turns = [{{ expect = {{ type = "any" }} }}]',
             "4:10",
             "responses[0].turns[0]",
-            "what is answered? add `response`, or `failure`, or both",
+            "the answer is missing; add `response`, `failure` or both",
         ),
         toml_case(
             f'{RULE}failure = {{ type = "stream_cut" }}',
             "3:1",
             "responses[0].failure",
-            "`stream_cut` spoils an answer; add the `response` that it spoils",
+            "`stream_cut` needs a response; add `response`",
         ),
         toml_case(
             f'{RULE}response = "x"\nfailure = {{ type = "truncated_arguments" }}',
             "4:1",
             "responses[0].failure",
-            "`truncated_arguments` spoils tool calls; add `tool_calls` to the response",
+            "`truncated_arguments` needs tool calls; add `tool_calls` to the response",
         ),
         toml_case(
             f'{RULE}failure = {{ type = "overloaded", times = 3 }}',
             "3:1",
             "responses[0].failure",
-            "this does not always fail; add the `response` for when it does not",
+            "the failure does not always occur; add the `response` for the other matches",
         ),
         toml_case(
             f"{RULE}response = {{ tool_calls = [{{}}] }}",
@@ -159,7 +157,7 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
         toml_case("seed = true", "1:1", "seed", "expected a whole number, not true"),
         toml_case("seed = 1.0", "1:1", "seed", "expected a whole number, not 1.0"),
         toml_case("responses = {}", "1:1", "responses", "expected an array, not a table"),
-        toml_case('responses = ["x"]', "1:14", "responses[0]", 'a rule is a table, not "x"'),
+        toml_case('responses = ["x"]', "1:14", "responses[0]", 'a rule must be a table, not "x"'),
         toml_case("default_response = 5", "1:1", "default_response", "expected text or a table, not 5"),
         toml_case("default_response.text = 5", "1:1", "default_response.text", "expected text, not 5"),
         toml_case(
@@ -193,8 +191,8 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
         ),
         toml_case("start = 2026-01-01T00:00:00", "1:1", "start", "has no time zone; write one"),
         toml_case('start = "yesterday"', "1:1", "start", "expected a date and a time, such as"),
-        json_case("[]", "1:1", "", "a scenario is a table, not an array"),
-        json_case('{"responses": [\n  null\n]}', "2:3", "responses[0]", "a rule is a table, not null"),
+        json_case("[]", "1:1", "", "a scenario must be a table, not an array"),
+        json_case('{"responses": [\n  null\n]}', "2:3", "responses[0]", "a rule must be a table, not null"),
         # values out of range
         toml_case("seed = -1", "1:1", "seed", "-1 is out of range; expected from 0 to 9007199254740991"),
         toml_case(
@@ -218,16 +216,14 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             "start = 1969-12-31T00:00:00Z", "1:1", "start", "is out of range; expected the years 1970 to 2999"
         ),
         # words that are none of the choices
-        toml_case('clock = "reel"', "1:1", "clock", '"reel" is none of the choices; did you mean "real"?'),
-        toml_case(
-            "counts = 1", "1:1", "counts", "1 is none of the choices; there are `conversation` and `shared`"
-        ),
+        toml_case('clock = "reel"', "1:1", "clock", '"reel" is not a valid choice; did you mean "real"?'),
+        toml_case("counts = 1", "1:1", "counts", "1 is not a valid choice; use `conversation` or `shared`"),
         toml_case('default_response.stop = "ends"', "1:1", "default_response.stop", 'did you mean "end"?'),
         toml_case(
             '[[responses]]\npattern = { type = "contans", text = "a" }\nresponse = "x"',
             "2:13",
             "responses[0].pattern.type",
-            '"contans" is none of the choices; did you mean "contains"?',
+            '"contans" is not a valid choice; did you mean "contains"?',
         ),
         toml_case(
             'failures = [{ type = "ratelimit" }]', "1:15", "failures[0].type", 'did you mean "rate_limit"?'
@@ -263,19 +259,19 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             'default_response = { text = "a", json = 1 }',
             "1:34",
             "default_response.json",
-            "keep one of the two",
+            "remove one of them",
         ),
         toml_case(
             'default_response = { refusal = "a", text = "b" }',
             "1:37",
             "default_response.text",
-            "a `refusal` says nothing else; keep one of the two",
+            "a `refusal` cannot be combined with other content; remove one of them",
         ),
         toml_case(
             'default_response = { stop = "tool_use" }',
             "1:22",
             "default_response.stop",
-            "an answer stops for `tool_use` when it has `tool_calls`, and this one has none",
+            "stop reason `tool_use` needs `tool_calls`; add some",
         ),
         toml_case(
             "default_response.usage = { output_tokens = 1, reasoning_tokens = 2 }",
@@ -287,19 +283,19 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             'failures = [{ type = "overloaded", of = 3 }]',
             "1:36",
             "failures[0].of",
-            "add `times`, how many of them fail",
+            "`of` needs `times`, the number of failing matches; add it",
         ),
         toml_case(
             'failures = [{ type = "overloaded", times = 4, of = 3 }]',
             "1:36",
             "failures[0].times",
-            "4 cannot fail of 3",
+            "`times` 4 exceeds `of` 3",
         ),
         toml_case(
             'failures = [{ type = "overloaded", times = 4, probability = 1 }]',
             "1:47",
             "failures[0].probability",
-            "a failure occurs by `times` or by `probability`; keep one of the two",
+            "`probability` cannot be combined with `times`; remove one of them",
         ),
         toml_case(
             '[[responses]]\nresponse = "x"\npattern = { type = "any", message_index = { from = 2, to = 1 } }',
@@ -311,13 +307,13 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             f'{ANSWERED}name = "a"\n{ANSWERED}name = "a"',
             "8:1",
             "responses[1].name",
-            'another rule is called "a" already',
+            'another rule has the name "a" already',
         ),
         toml_case(
             'clock = "real"\nstart = 2026-01-01T00:00:00Z',
             "2:1",
             "start",
-            "a real clock starts when it likes; remove `start`, or `clock`",
+            "`start` cannot be combined with a real clock; remove `start` or `clock`",
         ),
         # JSON values that are none
         toml_case(
@@ -327,7 +323,7 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             'JSON has no date; write it as text: "2026-01-01"',
         ),
         toml_case(
-            "default_response.json = [inf]", "1:26", "default_response.json[0]", "JSON has no number inf"
+            "default_response.json = [inf]", "1:26", "default_response.json[0]", "inf is not a JSON number"
         ),
         toml_case(
             """default_response.json = { "$json" = '{"a":' }""",
@@ -339,20 +335,20 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             '{"default_response": {"json": {"a": NaN}}}',
             "1:32",
             "default_response.json.a",
-            "JSON has no number nan",
+            "nan is not a JSON number",
         ),
         json_case(
             '{"default_response": "\\ud83d"}',
             "1:2",
             "default_response",
-            "this text holds half of a surrogate pair; write the whole character",
+            "text contains a lone surrogate (not valid Unicode); remove it",
         ),
         # what was removed
         toml_case(
             "[conversations.login]\nturns = []",
             "1:1",
             "conversations",
-            "turns stand in their rule now: make `expect` and `response` of a conversation's first turn the "
+            "turns belong to their rule: make `expect` and `response` of a conversation's first turn the "
             "`pattern` and `response` of a rule in `responses`, and its other turns that rule's `turns`",
         ),
         # texts that cannot be parsed
@@ -361,9 +357,7 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
         toml_case("seed = 1\nseed = 2", "2:9", "", "not valid TOML: Cannot overwrite a value"),
         toml_case(f"seed = {'9' * 5000}", "1:1", "", "not valid TOML: Exceeds the limit"),
         json_case('{"seed": 1\n "x": 2}', "2:2", "", "not valid JSON: Expecting ',' delimiter"),
-        json_case(
-            '{"seed": 1,\n "seed": 2}', "2:2", "", "not valid JSON: the key 'seed' stands here a second time"
-        ),
+        json_case('{"seed": 1,\n "seed": 2}', "2:2", "", "not valid JSON: the key 'seed' is repeated"),
         json_case("", "1:1", "", "not valid JSON: Expecting value"),
         json_case(f'{{"seed": {"9" * 5000}}}', "1:1", "", "not valid JSON: Exceeds the limit"),
         toml_case("a = " + "[" * 5000, "1:1", "", "not valid TOML: nested too deeply"),
@@ -408,9 +402,9 @@ def test_the_error_reads_like_a_compilers(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as caught:
         load_scenario(path)
     assert str(caught.value).splitlines() == [
-        f"{path} is no valid scenario: 2 problems",
+        f"{path} is not a valid script: 2 problems",
         f"  {path}:1:1: sede: a scenario has no field `sede`; did you mean `seed`?",
-        f'  {path}:2:1: clock: "reel" is none of the choices; did you mean "real"?',
+        f'  {path}:2:1: clock: "reel" is not a valid choice; did you mean "real"?',
     ]
 
 
@@ -436,7 +430,7 @@ def test_a_long_list_of_problems_is_cut() -> None:
 def test_keys_do_not_appear_in_what_is_said_of_them() -> None:
     for written in ('"secret-ключ"', "1234567", '""'):
         (problem,) = problems(f"keys = [{written}]")
-        assert problem.sentence == "a key is text of printable ASCII characters"
+        assert problem.sentence == "an API key must be printable ASCII text"
 
 
 def test_values_nested_too_deep_are_refused_wherever_they_stand() -> None:
@@ -449,8 +443,8 @@ def test_values_nested_too_deep_are_refused_wherever_they_stand() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("a.yaml", b"", "a scenario's file ends in .toml or .json, not '.yaml'"),
-        ("a.toml", b"\xff", "not UTF-8 text: byte 0 is out of place"),
+        ("a.yaml", b"", "unknown suffix '.yaml'; use .toml or .json"),
+        ("a.toml", b"\xff", "not UTF-8 text: invalid byte 0"),
         ("a.toml", None, "cannot be read: No such file or directory"),
     ],
 )

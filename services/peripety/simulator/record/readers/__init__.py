@@ -1,4 +1,4 @@
-"""Reading what a provider answers, whole or as a stream: the reverse of the wire modules."""
+"""Readers of provider answers, complete or streamed: the inverse of the wire modules."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _FRAMING: Mapping[str, type[Framing]] = {"text/event-stream": Events, "applicati
 
 
 class Reader:
-    """Reads one answer as it arrives.
+    """Incremental reader of one answer.
 
     Args:
-        api: whose words it is in.
-        media_type: its `Content-Type`.
+        api: the API of the answer.
+        media_type: the `Content-Type`.
 
     Attributes:
-        draft: what was read so far.
+        draft: the answer so far.
     """
 
     def __init__(self, api: Api, media_type: str) -> None:
@@ -42,23 +42,23 @@ class Reader:
         self._framing = _FRAMING.get(media_type.partition(";")[0].strip().lower(), Whole)()
 
     def feed(self, data: bytes, now_ms: float) -> None:
-        """Take bytes.
+        """Read bytes.
 
         Args:
-            data: what came.
-            now_ms: when, in milliseconds after the request.
+            data: the bytes.
+            now_ms: their time, in milliseconds after the request.
 
         Raises:
-            ValueError: they are not in the words of the API.
+            ValueError: the bytes are not an answer of the API.
         """
         self.draft.now_ms = now_ms
         self._take(self._framing.feed(data))
 
     def close(self) -> None:
-        """Take the end.
+        """Read the end.
 
         Raises:
-            ValueError: what came is not in the words of the API.
+            ValueError: the bytes are not an answer of the API.
         """
         self._take(self._framing.close())
 
@@ -67,4 +67,4 @@ class Reader:
             try:
                 self._read(value, self.draft)
             except (AttributeError, KeyError, IndexError, TypeError) as error:
-                raise ValueError(f"this is no answer of the API: {str(value)[:80]}") from error
+                raise ValueError(f"not an answer of the API: {str(value)[:80]}") from error

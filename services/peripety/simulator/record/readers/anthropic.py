@@ -1,4 +1,4 @@
-"""Answers of Anthropic's Messages API."""
+"""Reader of answers of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _end(message: Any, draft: Draft) -> None:
 
 
 def _cost(usage: Any, draft: Draft) -> None:
-    """Counts are cumulative: what is said later replaces what was said before."""
+    """Read token counts. They are cumulative: later counts replace earlier ones."""
     if not usage:
         return
     known = draft.usage or Usage()

@@ -1,4 +1,4 @@
-"""An answer of a provider while it is read: its parts, why it ended, what it cost, when its chunks came."""
+"""Draft of a provider's answer while it is read: parts, stop reason, usage and chunk times."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Draft"]
 
 
 class Draft:
-    """What was read so far.
+    """The answer so far.
 
     Attributes:
-        id: the answer's id, without the API's own prefix.
-        parts: what was said.
-        stop: why it ended; None while it has not.
-        stop_sequence: the text that ended it, if the API says so.
-        usage: what it cost, if the API says so.
-        ended: whether the mark of the end has come.
-        error: the error that ended it, as the API writes it.
-        now_ms: when what is being read came, in milliseconds after the request.
-        times: when each chunk with content came.
+        id: the id of the answer, without the prefix of the API.
+        parts: the content.
+        stop: the stop reason; None while the answer is in progress.
+        stop_sequence: the matched stop sequence, if the API reports it.
+        usage: the token usage, if the API reports it.
+        ended: True if the end marker has arrived.
+        error: the error that ended the answer, in the format of the API.
+        now_ms: the time of the current bytes, in milliseconds after the request.
+        times: the time of each content chunk.
     """
 
     def __init__(self) -> None:
@@ -41,56 +41,56 @@ class Draft:
         self._unknown = False
 
     def text(self, piece: str | None) -> None:
-        """Add prose."""
+        """Append prose."""
         if piece:
             self._say(Text((piece,)))
 
     def reasoning(self, piece: str | None) -> None:
-        """Add a thought."""
+        """Append reasoning."""
         if piece:
             self._say(Reasoning((piece,), ""))
 
     def refusal(self, piece: str | None) -> None:
-        """Add to the words in which the model declines."""
+        """Append to the refusal."""
         if piece:
             self._say(Refusal((piece,)))
 
     def call(self, name: str, call_id: str = "") -> None:
-        """Begin a tool call."""
+        """Start a tool call."""
         self._unknown = False
         self.parts.append(ToolUse(call_id, name, ()))
 
     def unknown(self) -> None:
-        """Begin something that scenarios have no words for; arguments that follow are its own."""
+        """Start a part that scripts cannot express; the arguments that follow belong to it."""
         self._unknown = True
 
     def arguments(self, piece: str | None, call: int = -1) -> None:
-        """Add to the arguments of a tool call, by default the latest.
+        """Append to the arguments of a tool call, by default the latest.
 
         Raises:
-            ValueError: there is no such call.
+            ValueError: the call does not exist.
         """
         calls = [place for place, part in enumerate(self.parts) if isinstance(part, ToolUse)]
         if not piece or (self._unknown and call < 0):
             return
         if not -len(calls) <= call < len(calls):
-            raise ValueError("arguments came before their tool call")
+            raise ValueError("tool call arguments arrived before their tool call")
         place = calls[call]
         self.parts[place] = replace(self.parts[place], pieces=(*self.parts[place].pieces, piece))
         self.times.append(self.now_ms)
 
     def reply(self, model: str) -> Reply:
-        """What was read, as a whole."""
+        """Return the answer as a reply."""
         stop = Stop.END if self.stop is None else self.stop
         usage = Usage() if self.usage is None else self.usage
         return Reply(self.id, 0, model, tuple(self.parts), stop, usage, self.stop_sequence)
 
     def ends_with(self, kind: type[Part]) -> bool:
-        """Whether the latest part is of a kind."""
+        """Return True if the latest part is of a type."""
         return bool(self.parts) and isinstance(self.parts[-1], kind)
 
     def calls(self) -> bool:
-        """Whether a tool is called."""
+        """Return True if the answer has a tool call."""
         return any(isinstance(part, ToolUse) for part in self.parts)
 
     def _say(self, part: Part) -> None:

@@ -1,4 +1,4 @@
-"""The JSON values of a stream, as its bytes arrive: server-sent events, lines, or the items of an array."""
+"""Incremental parsers of JSON streams: server-sent events, lines, or the items of an array."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _NEWLINE = re.compile(rb"\r\n|\n|\r")
 
 
 class Framing(Protocol):
-    """How values stand in bytes; what is no JSON, such as `[DONE]`, is given as text."""
+    """Incremental parser of JSON values. Data that is not JSON, such as `[DONE]`, is returned as text."""
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """Take bytes, and give what they complete."""
+        """Parse bytes, and yield the completed values."""
         ...
 
     def close(self) -> Iterator[Any]:
-        """Take the end, and give what it completes."""
+        """Parse the end, and yield the completed values."""
         ...
 
 
 class Events(Framing):
-    """The data of server-sent events."""
+    """Parser of the data of server-sent events."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """Take bytes, and give what they complete."""
+        """Parse bytes, and yield the completed values."""
         *events, self._rest = _BLANK.split(self._rest + data)
         for event in events:
             lines = [
@@ -44,39 +44,39 @@ class Events(Framing):
                 yield _value(b"\n".join(lines))
 
     def close(self) -> Iterator[Any]:
-        """Give nothing: an event without its end is none."""
+        """Yield nothing: an event without its end is incomplete."""
         return iter(())
 
 
 class Lines(Framing):
-    """The values of lines of JSON."""
+    """Parser of JSON lines."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """Take bytes, and give what they complete."""
+        """Parse bytes, and yield the completed values."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         yield from (_value(line) for line in lines if line.strip())
 
     def close(self) -> Iterator[Any]:
-        """Give the last line, if its end is missing."""
+        """Yield the last line if it has no line end."""
         yield from (_value(line) for line in (self._rest,) if line.strip())
 
 
 class Whole(Framing):
-    """A document; of an array, its items."""
+    """Parser of a document; of an array, its items."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """Take bytes, and give nothing before the end."""
+        """Collect bytes, and yield nothing before the end."""
         self._data += data
         return iter(())
 
     def close(self) -> Iterator[Any]:
-        """Give the document."""
+        """Yield the document."""
         value = _value(bytes(self._data))
         return iter(value if isinstance(value, list) else (value,))
 

@@ -1,4 +1,4 @@
-"""Answers of the Gemini API: documents, each of which holds a little more."""
+"""Reader of answers of the Gemini API: documents that each add to the answer."""
 
 from __future__ import annotations
 

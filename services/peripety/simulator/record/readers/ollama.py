@@ -1,4 +1,4 @@
-"""Answers of Ollama: lines, of which the last one says that it is done."""
+"""Reader of answers of Ollama: JSON lines, the last of which has `done`."""
 
 from __future__ import annotations
 

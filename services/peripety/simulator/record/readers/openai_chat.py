@@ -1,4 +1,4 @@
-"""Answers of the Chat Completions API: OpenAI's, DeepSeek's, and those of servers that are like them."""
+"""Reader of answers of the Chat Completions API, for OpenAI, DeepSeek and compatible servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of OpenAI's Responses API."""
+"""Reader of answers of OpenAI's Responses API."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Prompt caches: what each provider keeps of a prompt, and what the next one finds of it."""
+"""Prompt cache emulation: what each provider caches of a prompt, and what the next prompt reads."""

@@ -1,4 +1,4 @@
-"""Anthropic's prompt cache: kept where the caller marks the prompt, and looked for before the marks."""
+"""Anthropic's prompt cache: written at breakpoints of the caller, looked up backwards from them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 __all__ = ["look"]
 
-# Neighbours of one of these kinds are one position together.
+# Adjacent blocks of one of these kinds count as one position.
 RUNS = frozenset({"tool_use", "tool_result"})
 
 
 class Breakpoint(NamedTuple):
-    """A mark: the block it is on, and its TTL."""
+    """A breakpoint: its block and its TTL."""
 
     block: int
     ttl: str
 
 
 def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, prompt: Prompt, now: float) -> Findings:
-    """What is found for the marks of a prompt.
+    """Return the cache findings for the breakpoints of a prompt.
 
     Raises:
-        ApiError: the marks are not valid.
+        ApiError: the breakpoints are not valid.
     """
     cuts = prefixes.ends()
     breakpoints = [
@@ -50,7 +50,7 @@ def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, prompt: Prompt
             life = entries.life(cuts[block].key, now)
             if life is not None:
                 used.append(Entry(cuts[block].key, life))
-                hit = block  # what a later mark finds is never nearer to the beginning
+                hit = block  # a later breakpoint never finds a shorter prefix
                 break
     read = reached = cuts[hit].tokens if hit >= 0 else 0
     written: dict[str, int] = {}
@@ -66,7 +66,7 @@ def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, prompt: Prompt
 
 
 def _breakpoints(rules: CacheRules, blocks: Sequence[Block]) -> list[Breakpoint]:
-    """The marks of a prompt, in its order."""
+    """Return the breakpoints of a prompt, in order."""
     marks = [Breakpoint(number, block.marker.ttl) for number, block in enumerate(blocks) if block.marker]
     if len(marks) > rules.breakpoints:
         raise _invalid(
@@ -85,7 +85,7 @@ def _breakpoints(rules: CacheRules, blocks: Sequence[Block]) -> list[Breakpoint]
 
 
 def _positions(blocks: Sequence[Block]) -> list[int]:
-    """The position of each block, counted from 0."""
+    """Return the position of each block, from 0."""
     found: list[int] = []
     before: Block | None = None
     for block in blocks:
@@ -96,7 +96,7 @@ def _positions(blocks: Sequence[Block]) -> list[int]:
 
 
 def _path(blocks: Sequence[Block], number: int) -> str:
-    """Where a block stands in the body of a request."""
+    """Return the path of a block in the request body."""
     block = blocks[number]
     before = sum(
         1 for other in blocks[:number] if other.section is block.section and other.message == block.message

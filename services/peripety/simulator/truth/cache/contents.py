@@ -1,4 +1,4 @@
-"""Gemini's explicit caches: contents that are stored under a name, until they expire."""
+"""Gemini's explicit caches: contents stored under a name until they expire."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_TTL", "CachedContent", "Contents"]
 
-# How long contents are stored whose creator does not say so, in seconds.
+# Default lifetime of stored contents, in seconds.
 DEFAULT_TTL = 3600
 
 
@@ -22,13 +22,13 @@ class CachedContent:
 
     Attributes:
         name: `cachedContents/` and an id.
-        owner: the fingerprint of the key that stored them; to others they are not there.
-        model: the only model they can be used with.
-        tokens: how many input tokens they are.
-        created: when they were stored, in seconds since 1970.
-        updated: when they were changed last.
-        expires: when they are forgotten.
-        value: what was stored, as a JSON value.
+        owner: the fingerprint of the key that stored them; other keys cannot see them.
+        model: the only model that can use them.
+        tokens: number of input tokens.
+        created: the time of creation, in seconds since 1970.
+        updated: the time of the last change.
+        expires: the expiry time.
+        value: the stored JSON value.
     """
 
     name: str
@@ -45,21 +45,21 @@ class Contents:
     """All stored contents.
 
     Args:
-        table: keeps them.
+        table: the storage.
     """
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def put(self, content: CachedContent) -> None:
-        """Store contents, or change when they expire."""
+        """Store contents, or update their expiry time."""
         self._table.put(content.name, asdict(content))
 
     def get(self, name: str, owner: str, now: float) -> CachedContent:
-        """Look contents up.
+        """Return contents by name.
 
         Raises:
-            ApiError: there are none of that name, not any more, or they are somebody else's.
+            ApiError: they do not exist, have expired, or belong to another key.
         """
         row = self._table.get(name)
         if row is None or row["owner"] != owner or row["expires"] <= now:
@@ -67,26 +67,26 @@ class Contents:
         return CachedContent(**row)
 
     def of(self, owner: str, now: float) -> list[CachedContent]:
-        """What a key has stored, from the latest on."""
+        """Return the contents of a key, latest first."""
         rows = [CachedContent(**self._table.get(name)) for name in list(self._table)]
         mine = [content for content in rows if content.owner == owner and now < content.expires]
         return sorted(mine, key=lambda content: (-content.created, content.name))
 
     def extend(self, name: str, owner: str, now: float, *, expires: float) -> CachedContent:
-        """Let contents expire at another time.
+        """Change the expiry time of contents.
 
         Raises:
-            ApiError: they are not there.
+            ApiError: they do not exist.
         """
         changed = replace(self.get(name, owner, now), updated=now, expires=expires)
         self.put(changed)
         return changed
 
     def delete(self, name: str, owner: str, now: float) -> None:
-        """Forget contents.
+        """Delete contents.
 
         Raises:
-            ApiError: they are not there.
+            ApiError: they do not exist.
         """
         self.get(name, owner, now)
         self._table.put(name, None)

@@ -1,4 +1,4 @@
-"""DeepSeek's cache on disk: whole units, kept where requests end, where prompts part, and at intervals."""
+"""DeepSeek's disk cache: whole units, stored at request ends, at branch points and at intervals."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["look"]
 
-# What was sent before, but is no unit: it shows where prompts part.
+# A prefix that was sent before but is not a unit marks a branch point.
 SEEN = "seen "
 
 
 def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, now: float) -> Findings:
-    """What is found of a prompt: the longest unit it begins with."""
+    """Return the cache findings of a prompt: the longest unit that is a prefix of it."""
     seconds = rules.ttls[rules.default_ttl]
     cuts = prefixes.all(rules.step)
     hit = next((cut for cut in reversed(cuts) if entries.life(cut.key, now)), None)

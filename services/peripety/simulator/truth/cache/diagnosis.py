@@ -1,4 +1,4 @@
-"""Why a prompt cache could not be used again: what has changed since an earlier request of Anthropic's."""
+"""Cache diagnosis for Anthropic: what changed since an earlier request and invalidated the cache."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ DIGEST_BYTES = 16
 
 
 class Change(StrEnum):
-    """What has changed."""
+    """Kinds of changes."""
 
     MODEL = "model_changed"
     TOOLS = "tools_changed"
     SYSTEM = "system_changed"
     MESSAGES = "messages_changed"
-    OTHER = "unavailable"  # settings, which are not told apart
+    OTHER = "unavailable"  # all settings together
     UNKNOWN = "previous_message_not_found"
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """As much of a request as is remembered to compare later ones with it.
+    """Fingerprint of a request for comparison with later ones.
 
     Attributes:
-        model: the model, and how fast it was asked to be.
+        model: the model and the requested speed.
         tools: a hash of the tools.
         system: a hash of the system prompt.
         messages: a hash of the messages.
-        length: how many blocks the messages have.
-        settings: a hash of all settings that prompts are cached by.
+        length: number of blocks in the messages.
+        settings: a hash of all settings that are part of the cache key.
     """
 
     model: str
@@ -52,7 +52,7 @@ class Outline:
 
     @classmethod
     def of(cls, model: str, prompt: Prompt, length: int | None = None) -> Self:
-        """The outline of a request; with a length, of one with only so many blocks of its messages."""
+        """Return the outline of a request; with a length, of its first blocks of messages only."""
         sections: dict[Section, list[Block]] = {section: [] for section in Section}
         for block in prompt.blocks:
             sections[block.section].append(block)
@@ -68,15 +68,15 @@ class Outline:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """What `to_json` gave."""
+        """Return an outline from the value of `to_json`."""
         return cls(**value)
 
     def to_json(self) -> dict[str, Any]:
-        """The outline as a JSON value."""
+        """Return the outline as a JSON value."""
         return asdict(self)
 
     def change(self, model: str, prompt: Prompt) -> Change | None:
-        """The first thing that a later request has changed, in the prefix's order; None if it only adds."""
+        """Return the first change of a later request, in the order of the prefix; None if it only adds."""
         now = Outline.of(model, prompt, self.length)
         compared = (
             (self.model, now.model, Change.MODEL),

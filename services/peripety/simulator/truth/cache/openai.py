@@ -1,4 +1,4 @@
-"""OpenAI's prompt cache from GPT-5.6 on: kept at breakpoints, the provider's own and the caller's."""
+"""OpenAI's prompt cache from GPT-5.6 on: entries at breakpoints of the provider and of the caller."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["look"]
 
 
 def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, prompt: Prompt, now: float) -> Findings:
-    """What is found at the breakpoints of a prompt.
+    """Return the cache findings at the breakpoints of a prompt.
 
     Raises:
-        ApiError: the controls are not valid.
+        ApiError: the cache controls are not valid.
     """
     options = _options(rules, prompt)
     blocks = prompt.blocks
@@ -37,8 +37,8 @@ def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, prompt: Prompt
         writing = explicit[-rules.breakpoints :]
         looked_up = {number for number, _ in explicit}
     else:
-        # The provider's own breakpoint is at the end of the newest message; earlier ones were at the ends of
-        # messages that were the newest once.
+        # The provider's breakpoint is at the end of the newest message. Its earlier breakpoints are at the
+        # ends of messages that were once the newest.
         writing = [*explicit[-(rules.breakpoints - 1) :], (len(blocks) - 1, default)] if blocks else []
         looked_up = {number for number, _ in explicit} | {
             number

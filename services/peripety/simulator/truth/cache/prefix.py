@@ -1,4 +1,4 @@
-"""Prefixes of prompts, each known by a hash of all that is in it."""
+"""Prompt prefixes, identified by a hash of their content."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Cut(NamedTuple):
     """A prefix.
 
     Attributes:
-        tokens: how long it is.
-        key: what it is known by.
-        block: the block in which it ends, or which it ends with.
+        tokens: its length in tokens.
+        key: its hash.
+        block: the block in which it ends.
     """
 
     tokens: int
@@ -36,10 +36,10 @@ class Prefixes:
     """The prefixes of a prompt.
 
     Args:
-        scope: what else has to be the same for a prefix to be the same: whose it is, of which model.
+        scope: further parts of the key: the owner and the model.
         prompt: its blocks, in order. The settings of a section are part of every prefix that reaches into
             it or beyond.
-        whole: the settings of all sections are part of every prefix.
+        whole: True if the settings of all sections are part of every prefix.
     """
 
     def __init__(self, scope: Iterable[str], prompt: Prompt, *, whole: bool = False) -> None:
@@ -53,22 +53,22 @@ class Prefixes:
                 _add(self._root, self._settings.pop(section, b""))
 
     def ends(self) -> list[Cut]:
-        """The prefixes that end with a block, one for each block."""
+        """Return the prefixes that end with a block, one per block."""
         return list(self._cuts(None, self._blocks))
 
     def steps(self, every: int) -> Iterator[Cut]:
-        """The prefixes that end at a multiple of so many tokens, whether a block ends there or not.
+        """Yield the prefixes whose length is a multiple of a number of tokens, inside blocks too.
 
-        Inside of a block, a token is four bytes of its content.
+        Inside a block, a token is four bytes of its content.
         """
         return (cut for cut in self._cuts(every, self._blocks) if cut.tokens % every == 0 and cut.tokens)
 
     def all(self, every: int) -> list[Cut]:
-        """Both, from the shortest on."""
+        """Return the prefixes of `ends` and `steps`, shortest first."""
         return list(self._cuts(every, self._blocks))
 
     def extended(self, blocks: Iterable[Block]) -> str:
-        """The key of the whole prompt with more blocks after it."""
+        """Return the key of the whole prompt followed by more blocks."""
         *_, last = self._cuts(None, (*self._blocks, *blocks))
         return last.key
 

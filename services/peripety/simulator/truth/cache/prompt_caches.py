@@ -1,4 +1,4 @@
-"""The prompt caches of all providers, each by its own rules."""
+"""Prompt caches of all providers, each with its own rules."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["PromptCaches"]
 
-# A request is sent to a machine by the beginning of its prompt.
+# The beginning of the prompt determines the machine of a request.
 ROUTED_TOKENS = 256
 
 
 class PromptCaches:
-    """What is cached of all prompts, of all keys and models.
+    """Cache entries of all keys and models.
 
     Args:
-        table: keeps it.
-        contents: keeps Gemini's explicit caches.
+        table: the storage.
+        contents: Gemini's explicit caches.
     """
 
     def __init__(self, table: Table, contents: Table) -> None:
@@ -36,16 +36,16 @@ class PromptCaches:
         self._contents = Contents(contents)
 
     def visit(self, model: Model, scope: str, prompt: Prompt, now: float) -> Visit:
-        """Look a prompt up; nothing changes before the visit is told how its request fares.
+        """Look up a prompt. Nothing changes before the callbacks of the visit.
 
         Args:
-            model: the card of the model that is asked.
-            scope: whose cache it is: the fingerprint of a key.
-            prompt: what is asked.
-            now: when the request came in.
+            model: the data of the model.
+            scope: the owner of the cache: the fingerprint of a key.
+            prompt: the prompt.
+            now: the time of the request.
 
         Raises:
-            ApiError: the prompt's cache controls are not valid.
+            ApiError: the cache controls of the prompt are not valid.
         """
         name = prompt.controls.get("cachedContent")
         if name is None:
@@ -76,7 +76,7 @@ class PromptCaches:
                 return Findings()
 
     def _explicit(self, model: Model, scope: str, name: str, tokens: int, now: float) -> Findings:
-        """Gemini: the prompt begins with what is stored under a name."""
+        """Look up a Gemini prompt that starts with stored contents."""
         content = self._contents.get(name, scope, now)
         if content.model != model.name:
             message = (
@@ -87,7 +87,7 @@ class PromptCaches:
         return Findings(read=min(content.tokens, tokens))
 
     def _automatic(self, rules: CacheRules, whose: tuple[str, ...], prompt: Prompt, now: float) -> Findings:
-        """OpenAI before GPT-5.6: a prefix is looked for on the machine that its kind is sent to."""
+        """Look up a prompt for OpenAI models before GPT-5.6, on the machine of its kind."""
         retention = str(prompt.controls.get("prompt_cache_retention"))
         ttl = retention if retention in rules.ttls else rules.default_ttl
         key = str(prompt.controls.get("prompt_cache_key") or "")

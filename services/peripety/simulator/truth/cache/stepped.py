@@ -1,4 +1,4 @@
-"""Caches that find what was sent before, in steps of tokens: OpenAI's before GPT-5.6, and Gemini's own."""
+"""Automatic prefix caches with token steps: OpenAI before GPT-5.6, and Gemini's implicit cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["look"]
 
 
 def look(rules: CacheRules, entries: Entries, prefixes: Prefixes, ttl: str, now: float) -> Findings:
-    """What is found of a prompt: its longest prefix, in whole steps, that any prompt before began with."""
+    """Return the cache findings of a prompt: its longest prefix, in whole steps, of any earlier prompt."""
     cuts = [cut for cut in prefixes.steps(rules.step) if cut.tokens >= rules.minimum]
     found = next((number for number in range(len(cuts), 0, -1) if entries.life(cuts[number - 1].key, now)), 0)
     seconds = rules.ttls[ttl]

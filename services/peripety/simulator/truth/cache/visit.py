@@ -1,4 +1,4 @@
-"""One request's visit to the prompt cache: what it finds there, and what it leaves when."""
+"""Cache visit of one request: what it reads, and when its own entries become visible."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ COUNTED = "requests "
 
 
 class Entry(NamedTuple):
-    """What is to be kept: a prefix's key, and for how many seconds."""
+    """A cache entry to store: the key of a prefix, and its lifetime in seconds."""
 
     key: str
     seconds: int
 
 
 class Entries:
-    """What is cached, by key, each with the time at which it is forgotten.
+    """Cache entries by key, each with its expiry time.
 
     Args:
-        table: keeps it.
+        table: the storage.
     """
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def life(self, key: str, now: float) -> int | None:
-        """For how many seconds an entry is kept after each use; None if it is not there, or not any more."""
+        """Return the lifetime after each use in seconds; None if the entry does not exist or has expired."""
         row = self._table.get(key)
         if row is None:
             return None
@@ -43,14 +43,14 @@ class Entries:
         return seconds if now < expires else None
 
     def keep(self, entry: Entry, since: float) -> None:
-        """Keep an entry from a time on; one that is kept for longer already is left as it is."""
+        """Store an entry from a time on; an entry that expires later is left unchanged."""
         expires = since + entry.seconds
         row = self._table.get(entry.key)
         if row is None or row[0] < expires:
             self._table.put(entry.key, [expires, entry.seconds])
 
     def requests(self, kind: str, now: float) -> int:
-        """How many requests of a kind there were in this minute."""
+        """Return the number of requests of a kind in this minute."""
         row = self._table.get(COUNTED + kind)
         return row[1] if row and row[0] == now // MINUTE else 0
 
@@ -61,15 +61,15 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a request finds in the cache, and what it is going to leave there.
+    """Cache reads of a request, and its pending writes.
 
     Attributes:
-        read: tokens that were found.
-        written: tokens that are written, by TTL.
-        used: entries that were found, and live on from the request's time.
-        at_start: entries that can be found once the answer starts; they live from the request's time on.
-        at_end: entries that can be found once the answer has ended; they live from then on.
-        after_answer: the key of the prompt with the answer after it, where that is kept too.
+        read: number of tokens found.
+        written: number of tokens to write, by TTL.
+        used: entries that were found; their lifetime restarts at the request.
+        at_start: entries visible from the start of the answer; their lifetime starts at the request.
+        at_end: entries visible from the end of the answer; their lifetime starts then.
+        after_answer: the key of the prompt with the answer, if that is cached too.
         counted: the kind of prompt whose requests are counted.
     """
 
@@ -83,11 +83,11 @@ class Findings:
 
 
 class Visit:
-    """A request's visit to the cache. Looking changes nothing; each step of its life is told by a call.
+    """A request's use of the cache. The lookup changes nothing; each later moment is a method call.
 
     Attributes:
-        read: input tokens that were in the cache.
-        written: input tokens that are written to it, by TTL.
+        read: input tokens read from the cache.
+        written: input tokens written to the cache, by TTL.
         fresh: all other input tokens.
     """
 
@@ -100,23 +100,23 @@ class Visit:
         self._begun = now
 
     def accepted(self) -> None:
-        """The request is served: what it reads counts as used."""
+        """Mark the entries that are read as used."""
         for entry in self._findings.used:
             self._entries.keep(entry, self._begun)
         if self._findings.counted:
             self._entries.count(self._findings.counted, self._begun)
 
     def started(self) -> None:
-        """The first byte of the answer leaves."""
+        """Store the entries that become visible with the first byte of the answer."""
         for entry in self._findings.at_start:
             self._entries.keep(entry, self._begun)
 
     def finished(self, now: float, answer: Sequence[Block] = ()) -> None:
-        """The answer has ended.
+        """Store the entries that become visible with the end of the answer.
 
         Args:
-            now: when.
-            answer: the answer, as the next prompt would repeat it.
+            now: the time.
+            answer: the answer as blocks of the next prompt.
         """
         kept = list(self._findings.at_end)
         if answer and self._findings.after_answer:

@@ -1,4 +1,4 @@
-"""Answers as Anthropic writes them: a message, or the events that build one."""
+"""Anthropic answers: a message, or the events that build one."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _STOPS = {
 
 
 def call_name(id_: str) -> str:
-    """What a tool call is called."""
+    """Return the id of a tool call in the provider's format."""
     return f"toolu_{id_}"
 
 
 def message(
     reply: Reply, *, shown: bool, speed: str, diagnostics: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """A whole answer.
+    """Return an answer as a message.
 
     Args:
         reply: the answer.
-        shown: whether thoughts are in it, and not just their signature.
-        speed: how fast it was asked to be.
-        diagnostics: what is told of the cache.
+        shown: True to include reasoning text, not only its signature.
+        speed: the requested speed.
+        diagnostics: the cache diagnostics.
     """
     return {
         **_head(reply),
@@ -54,7 +54,7 @@ def message(
 def frames(
     reply: Reply, *, shown: bool, speed: str, diagnostics: Mapping[str, Any] | None
 ) -> Iterator[Frame[bytes]]:
-    """The same answer as events."""
+    """Yield the same answer as events."""
     first = {
         **_head(reply),
         "content": [],
@@ -96,7 +96,7 @@ def _end(reply: Reply) -> dict[str, Any]:
 
 
 def _parts(reply: Reply) -> list[Text | Reasoning | ToolUse]:
-    """The parts that are content; a refusal is told in the details of why the answer ends."""
+    """Return the content parts. A refusal is not content; the stop details report it."""
     return [
         part
         for part in reply.parts
@@ -129,7 +129,7 @@ def _deltas(part: Part, *, shown: bool) -> Iterator[tuple[Tag, dict[str, Any], i
         case Reasoning():
             for piece, count in _counted(part.pieces) if shown else ():
                 yield Tag.REASONING, {"type": "thinking_delta", "thinking": piece}, count
-            # Thoughts that are not shown take their time all the same.
+            # Hidden reasoning takes time, too.
             hidden = 0 if shown else tokens.count(part.text)
             yield Tag.PART, {"type": "signature_delta", "signature": part.signature}, hidden
         case ToolUse():

@@ -1,4 +1,4 @@
-"""Content blocks: what each type holds, in whose messages it may stand, and what it weighs."""
+"""Content blocks: the members of each type, the roles that may use it, and its token count."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["UNMARKABLE", "Content", "marker", "read_blocks", "read_system"]
 
-# What an image, or a document that is no text, counts as; the provider's figure depends on its size.
+# Token count of an image or a binary document; the provider's count depends on its size.
 IMAGE_TOKENS = 1600
 PAGE_TOKENS = 3000
 
-# Blocks that cannot carry a breakpoint.
+# Blocks that cannot have a breakpoint.
 UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 _TTLS = ("5m", "1h")
@@ -32,7 +32,7 @@ _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _USERS = frozenset({"tool_result", "container_upload"})
 _ASSISTANTS = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
 _MEDIA = frozenset({"image", "document", "search_result"})
-# What server tools leave in a history is taken as it is.
+# Blocks of server tools in a history are not checked.
 _OPAQUE = (
     "bash_code_execution_tool_result",
     "code_execution_tool_result",
@@ -47,11 +47,11 @@ _OPAQUE = (
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One block of a message or of the system prompt.
+    """A block of a message or of the system prompt.
 
     Attributes:
         type: its type.
-        value: its members as they were sent.
+        value: its members, as sent.
         place: its path in the body.
         marker: the cache breakpoint on it.
     """
@@ -63,23 +63,23 @@ class Content:
 
     @property
     def cacheable(self) -> bool:
-        """Whether a breakpoint can stand on it."""
+        """True if the block can have a breakpoint."""
         return self.type not in UNMARKABLE
 
     def bytes(self, role: Role) -> bytes:
-        """What a cache compares: the block and who says it, without markers and without what is not set."""
+        """Return the cache key: the block and its role, without markers and unset members."""
         return content(
             {**{k: v for k, v in self.value.items() if v is not None}, "role": role}, "cache_control"
         )
 
     @property
     def tokens(self) -> int:
-        """How many input tokens it costs."""
+        """Number of input tokens."""
         return _weight(self.value)
 
     @property
     def has_image(self) -> bool:
-        """Whether there is an image in it."""
+        """True if the block contains an image."""
         nested = self.value.get("content")
         return self.type == "image" or (
             isinstance(nested, list)
@@ -88,7 +88,7 @@ class Content:
 
     @property
     def text(self) -> str:
-        """The prose of a text block, or of a tool's result."""
+        """The text of a text block or of a tool result."""
         if self.type == "text":
             return str(self.value["text"])
         nested = self.value.get("content", "")
@@ -98,16 +98,16 @@ class Content:
 
 
 def read_blocks(fields: Fields, name: str, role: Role, *, strict: bool) -> list[Content]:
-    """The content of a message: a text, or blocks.
+    """Parse the content of a message: a text, or blocks.
 
     Args:
         fields: the message.
-        name: the member that holds its content.
-        role: who says it.
-        strict: whether the rules of the API's newer version hold.
+        name: the member that holds the content.
+        role: the role of the message.
+        strict: True to apply the rules of the newer API version.
 
     Raises:
-        ApiError: a block is not valid, or not for this role.
+        ApiError: a block is not valid, or not allowed for this role.
     """
     value = fields.get(name, Kind.STRING, Kind.ARRAY)
     if isinstance(value, str):
@@ -119,7 +119,7 @@ def read_blocks(fields: Fields, name: str, role: Role, *, strict: bool) -> list[
 
 
 def read_system(fields: Fields) -> list[Content]:
-    """The system prompt: a text, or text blocks."""
+    """Parse the system prompt: a text, or text blocks."""
     value = fields.get("system", Kind.STRING, Kind.ARRAY, default="")
     if isinstance(value, str):
         return [_plain(value, fields.at("system"))] if value else []
@@ -127,7 +127,7 @@ def read_system(fields: Fields) -> list[Content]:
 
 
 def marker(fields: Fields) -> Marker | None:
-    """The member `cache_control`."""
+    """Parse the member `cache_control`."""
     control = fields.object("cache_control", None)
     if control is None:
         return None
@@ -153,7 +153,7 @@ def _read(fields: Fields, readers: _Readers) -> Content:
             f"Input tag '{type_}' found using 'type' does not match any of the expected tags: {expected}",
             fields.path,
         )
-    # The type is a step of the path, as it is in the provider's messages.
+    # The type is a step of the path, as in the messages of the provider.
     tagged = Fields(fields.value, fields.at(type_), fields.wording)
     readers[type_](tagged)
     return Content(type_, fields.value, fields.path, marker(tagged))
@@ -205,7 +205,7 @@ def _document(fields: Fields) -> None:
 
 
 def _source(fields: Fields, kinds: Mapping[str, Sequence[str]]) -> None:
-    """Where an image or a document comes from; `kinds` names the media types of each way, if it has any."""
+    """Check the source of an image or a document. `kinds` has the media types per source type."""
     source = fields.object("source")
     kind = source.choice("type", tuple(kinds))
     source = Fields(source.value, source.at(kind), source.wording)
@@ -269,7 +269,7 @@ def _call_id(fields: Fields, name: str) -> None:
 
 
 def _opaque(_fields: Fields) -> None:
-    """Nothing of it is looked at."""
+    """Accept any members."""
 
 
 _RESULT: _Readers = {

@@ -1,4 +1,4 @@
-"""A request's body, read whole: what is asked, and the prompt as it is counted and cached."""
+"""Request body parser: the request, and the prompt as it is counted and cached."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ _ASKED = (
     "diagnostics",
 )
 _SAMPLING = ("temperature", "top_p", "top_k")
-# What a request may have with the header `anthropic-beta`; a scripted answer makes no use of it.
+# Members allowed with the header `anthropic-beta`; a scripted answer does not use them.
 _BETA = ("billing_policy", "context_management", "fallback_credit_token", "fallbacks", "mcp_servers")
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The wish to know why the cache could not be used again.
+    """A request for cache diagnostics.
 
     Attributes:
-        previous: the answer to the request that this one is compared with; None for the first one.
+        previous: the id of the answer to compare with; None for the first request.
     """
 
     previous: str | None
@@ -83,22 +83,22 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a body says.
+    """A parsed body.
 
     Attributes:
-        model: the model's name.
+        model: the model name.
         messages: the conversation.
         system: the system prompt.
-        tools: the tools that the caller runs.
-        prompt: everything the model reads.
-        max_tokens: the most output tokens; None where no answer is asked for.
-        stop: texts at which the answer ends.
-        stream: whether it is streamed.
-        thinking: how the model thinks.
-        schema: what the answer has to follow.
-        speed: how fast it is asked to be.
-        diagnosis: whether it is to be told what the cache missed.
-        thread: the conversation, if it is to be held.
+        tools: the tools of the caller.
+        prompt: the complete model input.
+        max_tokens: maximum number of output tokens; None if no answer is requested.
+        stop: the stop sequences.
+        stream: True if the answer is streamed.
+        thinking: the reasoning settings.
+        schema: the JSON Schema of the answer.
+        speed: the requested speed.
+        diagnosis: the request for cache diagnostics.
+        thread: the conversation, if the provider stores it.
     """
 
     model: str
@@ -124,17 +124,17 @@ def read_body(
     beta: bool = False,
     counting: bool = False,
 ) -> Body:
-    """Read a body.
+    """Parse a body.
 
     Args:
         data: the body.
-        version: the version of the API that the caller wants.
-        held: what is held of a conversation, by the id of its last answer.
-        beta: whether the caller wants something that is in beta, too.
-        counting: whether just its tokens are to be counted, which takes fewer members.
+        version: the requested API version.
+        held: returns a stored conversation by the id of its last answer.
+        beta: True if the request has the beta header.
+        counting: True to count tokens only, which allows fewer members.
 
     Raises:
-        ApiError: it is not valid.
+        ApiError: the body is not valid.
     """
     if len(data) > LARGEST_BODY:
         raise ApiError(ErrorKind.TOO_LARGE, "Request exceeds the maximum size")
@@ -196,7 +196,7 @@ def _diagnosis(body: Fields) -> Diagnosis | None:
 
 
 def _check_members(body: Fields, *, strict: bool, beta: bool, counting: bool) -> None:
-    """Refuse members that this operation does not have, in this version."""
+    """Reject members that this operation does not have in this version."""
     if "output_format" in body:
         raise invalid(
             "This field is deprecated. Use 'output_config.format' instead.", body.at("output_format")
@@ -220,7 +220,7 @@ def _max_tokens(body: Fields, card: Model) -> int:
 def _check_warming(
     *, stream: bool, thinking: Thinking, choice: Mapping[str, Any], schema: Mapping[str, Any] | None
 ) -> None:
-    """Refuse what makes no sense with `max_tokens: 0`, which just writes the cache."""
+    """Reject settings that are useless with `max_tokens: 0`, which only writes the cache."""
     refused = {
         '"stream": true': stream,
         '"thinking.type": "enabled"': thinking.mode == "enabled",
@@ -246,7 +246,7 @@ def _system_blocks(system: Sequence[Content]) -> Iterator[Block]:
 
 
 def _turn_blocks(turns: Sequence[Turn], *, keep: bool) -> Iterator[Block]:
-    """The messages; some models do not read the thoughts before the last plain user turn."""
+    """Yield the blocks of the messages. Some models ignore reasoning before the last plain user turn."""
     plain = [number for number, turn in enumerate(turns) if turn.role is Role.USER and not turn.results]
     read_from = 0 if keep or not plain else plain[-1]
     for number, turn in enumerate(turns):
@@ -263,7 +263,7 @@ def _turn_blocks(turns: Sequence[Turn], *, keep: bool) -> Iterator[Block]:
 
 
 def _marked(blocks: tuple[Block, ...], body: Fields) -> tuple[Block, ...]:
-    """The blocks with the breakpoint that the request as a whole asks for, on the last that can have one."""
+    """Return the blocks with the request-level breakpoint on the last block that can have one."""
     wanted = marker(body)
     places = [place for place, block in enumerate(blocks) if block.kind not in UNMARKABLE]
     if wanted is None or not places:

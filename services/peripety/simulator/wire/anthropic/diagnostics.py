@@ -1,4 +1,4 @@
-"""What a caller is told who wants to know why the prompt cache could not be used again."""
+"""Cache diagnostics: the reason that the prompt cache was not used."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["diagnose", "diagnostics", "remembered"]
 
 _TABLE = "anthropic_messages"
-# Changes that nothing more is told about.
+# Changes without further details.
 _BARE = (Change.OTHER, Change.UNKNOWN)
 
 
 def diagnose(body: Body, key: str, service: Service) -> Mapping[str, Any] | None:
-    """What has changed since the request that the caller names, and how much of that one was cached.
+    """Return the change since the named request, and how much of that request was cached.
 
-    None where the caller does not want to know.
+    None if the caller did not request diagnostics.
     """
     if body.diagnosis is None:
         return None
@@ -39,7 +39,7 @@ def diagnose(body: Body, key: str, service: Service) -> Mapping[str, Any] | None
 
 
 def diagnostics(request: Request, reply: Reply) -> dict[str, Any] | None:
-    """The member of that name of an answer."""
+    """Return the member `diagnostics` of an answer."""
     found = request.options["diagnosis"]
     if found is None:
         return None
@@ -53,7 +53,7 @@ def diagnostics(request: Request, reply: Reply) -> dict[str, Any] | None:
 
 
 def remembered(request: Request, reply: Reply) -> Mapping[str, Mapping[str, Any]]:
-    """What is kept of a request, by the id of its answer."""
+    """Return the data to store for later diagnostics, by the id of the answer."""
     if request.options["diagnosis"] is None:
         return {}
     outline = Outline.of(_model(request.model, request.options["speed"]), request.prompt)

@@ -1,4 +1,4 @@
-"""Errors and headers as Anthropic writes them."""
+"""Anthropic errors and headers."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _SERVER_ERRORS = 500
 
 
 def request_name(request_id: str) -> str:
-    """What a request is called in headers and errors."""
+    """Return the request id in the provider's format."""
     return f"req_{request_id}"
 
 
 def error_value(error: ApiError, request_id: str) -> dict[str, Any]:
-    """An error's JSON value, in a body and in a stream alike."""
+    """Return the JSON value of an error, for a body and for a stream."""
     _, type_ = _SHAPES[error.kind]
     described: dict[str, Any] = {"type": type_, "message": error.message}
     if error.code is not None:
@@ -53,7 +53,7 @@ def error_value(error: ApiError, request_id: str) -> dict[str, Any]:
 
 
 def error_document(error: ApiError, request_id: str, now: float) -> Document:
-    """An error as an answer; it says whether to try again, and when if that is known."""
+    """Return an error response, with a retry header if the error is retryable."""
     status, _ = _SHAPES[error.kind]
     again = status in _WORTH_RETRYING or status >= _SERVER_ERRORS
     headers = {"x-should-retry": str(again).lower(), **retry_headers(error.retry, now)}
@@ -61,7 +61,7 @@ def error_document(error: ApiError, request_id: str, now: float) -> Document:
 
 
 def headers(request_id: str, allowance: Allowance | None, now: float) -> dict[str, str]:
-    """The headers of every answer; limits say when they are full again in whole seconds, never too early."""
+    """Return the headers of every answer. Reset times are in whole seconds, rounded up."""
     found = {"request-id": request_name(request_id), "anthropic-organization-id": ORGANIZATION}
     if allowance is not None:
         buckets = {

@@ -1,4 +1,4 @@
-"""The list of models, a page at a time."""
+"""Model list of Anthropic, with pagination."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _EPOCH = date(1970, 1, 1)
 
 
 def model_value(models: Sequence[Model], name: str) -> dict[str, Any]:
-    """One model.
+    """Return one model.
 
     Raises:
-        ApiError: there is none of this name.
+        ApiError: the model does not exist.
     """
     found = next((model for model in models if model.name == name), None)
     if found is None:
@@ -34,10 +34,10 @@ def model_value(models: Sequence[Model], name: str) -> dict[str, Any]:
 
 
 def model_page(models: Sequence[Model], params: Mapping[str, str]) -> dict[str, Any]:
-    """A page of the list, newest first.
+    """Return a page of the list, newest first.
 
     Args:
-        models: all of them.
+        models: all models.
         params: `limit`, and `after_id` or `before_id`.
 
     Raises:
@@ -103,7 +103,7 @@ def _value(model: Model) -> dict[str, Any]:
 
 
 def _display_name(name: str) -> str:
-    """`claude-opus-5-5` is Claude Opus 5.5."""
+    """Format a display name: `claude-opus-5-5` becomes Claude Opus 5.5."""
     words = [word for word in name.split("-") if not word.isdecimal()]
     version = [word for word in name.split("-") if word.isdecimal()]
     return " ".join([*(word.capitalize() for word in words), ".".join(version)]).strip()

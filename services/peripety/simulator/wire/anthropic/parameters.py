@@ -1,4 +1,4 @@
-"""What a request asks for besides its messages: tools, a form of the answer, and other settings."""
+"""Request parameters besides messages: tools, answer format, sampling and other settings."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _FORCED = ("any", "tool")
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A tool as a request declares it.
+    """A tool declaration.
 
     Attributes:
-        name: what it is called.
-        value: its members as they were sent.
+        name: the name of the tool.
+        value: its members, as sent.
         marker: the cache breakpoint on it.
-        custom: the tool that the caller runs; None for those of the provider.
+        custom: the tool of the caller; None for a tool of the provider.
     """
 
     name: str
@@ -51,10 +51,10 @@ class Declared:
 
 
 def read_tools(body: Fields) -> list[Declared]:
-    """The tools of a request.
+    """Parse the tools of a request.
 
     Raises:
-        ApiError: one of them is not valid, or two have the same name.
+        ApiError: a tool is not valid, or two have the same name.
     """
     tools = [_read_tool(fields) for fields in body.objects("tools", ())]
     if len({tool.name for tool in tools}) < len(tools):
@@ -65,7 +65,7 @@ def read_tools(body: Fields) -> list[Declared]:
 def _read_tool(fields: Fields) -> Declared:
     type_ = fields.text("type", None)
     if type_ not in (None, "custom"):
-        # Tools that the provider defines have versions, and members, of their own.
+        # Provider tools have their own versions and members.
         return Declared(fields.text("name", type_), fields.value, marker(fields), None)
     fields = Fields(fields.value, fields.at("custom"), fields.wording)
     fields.only(
@@ -98,16 +98,16 @@ def _read_tool(fields: Fields) -> Declared:
 def read_tool_choice(
     body: Fields, tools: Sequence[Declared], takes: Takes, *, thinking: bool
 ) -> dict[str, Any]:
-    """The member `tool_choice`, with what holds where it is left out.
+    """Parse the member `tool_choice`, and apply its default.
 
     Args:
         body: the request.
         tools: its tools.
-        takes: what its model takes.
-        thinking: whether it asks for thoughts.
+        takes: the features of its model.
+        thinking: True if the request enables reasoning.
 
     Raises:
-        ApiError: it is not valid, or nothing that the model takes.
+        ApiError: the choice is not valid, or the model does not support it.
     """
     choice = body.object("tool_choice", None)
     if choice is None:
@@ -130,7 +130,7 @@ def read_tool_choice(
 
 
 def read_format(body: Fields) -> tuple[str | None, Mapping[str, Any] | None]:
-    """The effort and the schema in the member `output_config`; None for what is not there."""
+    """Parse the effort and the schema in the member `output_config`; None for a missing one."""
     config = body.object("output_config", None)
     if config is None:
         return None, None
@@ -147,7 +147,7 @@ def read_format(body: Fields) -> tuple[str | None, Mapping[str, Any] | None]:
 
 
 def read_stops(body: Fields) -> tuple[str, ...]:
-    """The member `stop_sequences`."""
+    """Parse the member `stop_sequences`."""
     stops = body.texts("stop_sequences", None)
     if not all(stop.strip() for stop in stops):
         raise invalid("each stop sequence must contain non-whitespace", body.at("stop_sequences"))
@@ -155,7 +155,7 @@ def read_stops(body: Fields) -> tuple[str, ...]:
 
 
 def check_sampling(body: Fields, takes: Takes) -> None:
-    """Refuse sampling parameters of the older version that are out of range, or not for this model."""
+    """Reject sampling parameters that are out of range or not supported by the model."""
     temperature = body.number("temperature", None)
     if temperature is not None and not 0 <= temperature <= 1:
         raise invalid("range: 0..1", body.at("temperature"))
@@ -173,7 +173,7 @@ def check_sampling(body: Fields, takes: Takes) -> None:
 
 
 def read_other(body: Fields) -> None:
-    """Check the members that change nothing here."""
+    """Check members without an effect on the answer."""
     metadata = body.object("metadata", None)
     if metadata is not None:
         metadata.only("user_id")

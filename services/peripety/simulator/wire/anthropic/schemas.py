@@ -1,4 +1,4 @@
-"""The part of JSON Schema that a structured answer, or a strict tool, may be held to."""
+"""The JSON Schema subset of structured answers and strict tools."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _LISTS = ("anyOf", "allOf", "oneOf")
 
 
 def check_schema(schema: Any, path: Path) -> None:
-    """Refuse what the provider cannot hold an answer to.
+    """Reject a schema that the provider does not support.
 
     Args:
-        schema: the schema, or one within it.
-        path: what is at fault, as the provider sees it.
+        schema: the schema, or a part of it.
+        path: the path of the schema in error messages.
 
     Raises:
-        ApiError: it uses a keyword that is not supported, or leaves an object open.
+        ApiError: the schema uses an unsupported keyword, or leaves an object open.
     """
     if not isinstance(schema, dict):
         return

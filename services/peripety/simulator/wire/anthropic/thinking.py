@@ -1,4 +1,4 @@
-"""How models think: which ways each of them takes, what holds where nothing is said, and what is shown."""
+"""Reasoning modes of Anthropic models: supported modes, defaults, and visibility."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _DISPLAYS = ("summarized", "omitted")
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How a model thinks.
+    """Reasoning defaults of a model.
 
     Attributes:
-        modes: the values of `thinking.type` that it takes.
-        default: which of them holds where a request names none.
-        display: whether its thoughts are shown where a request does not say.
-        effort: how hard it thinks where a request does not say.
-        keeps: whether it still reads the thoughts of earlier turns.
+        modes: the supported values of `thinking.type`.
+        default: the default mode.
+        display: True if reasoning is shown by default.
+        effort: the default effort.
+        keeps: True if the model still reads the reasoning of earlier turns.
     """
 
     modes: tuple[str, ...] = ("adaptive", "enabled", "disabled", "between_tools")
@@ -43,7 +43,7 @@ _USUALLY = Habits(("adaptive", "disabled"), "adaptive", "omitted")
 _ASKED = Habits(("adaptive", "disabled"), "disabled", "omitted")
 _BUDGETED = Habits(("enabled", "disabled"), "disabled", "summarized", keeps=False)
 
-# The first glob that fits a model's name; models of other names take everything.
+# The first matching glob applies; models without a match support everything.
 _HABITS = {
     "claude-opus-5-5*": Habits(_ALWAYS.modes, "adaptive", "omitted", effort="medium"),
     "claude-fable-*": _ALWAYS,
@@ -60,19 +60,19 @@ _HABITS = {
 
 @lru_cache(256)
 def habits(model: str) -> Habits:
-    """How a model thinks."""
+    """Return the reasoning defaults of a model."""
     return next((found for glob, found in _HABITS.items() if fnmatchcase(model, glob)), Habits())
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """What holds for one request.
+    """Reasoning settings of one request.
 
     Attributes:
-        mode: the way of thinking.
-        asked: whether the request named it.
-        budget: the most tokens of thought, with the mode `enabled`.
-        shown: whether the thoughts' text is in the answer, and not just their signature.
+        mode: the mode.
+        asked: True if the request set the mode.
+        budget: the token budget of reasoning, with the mode `enabled`.
+        shown: True if the answer contains the reasoning text, not only its signature.
     """
 
     mode: str
@@ -82,20 +82,20 @@ class Thinking:
 
     @property
     def on(self) -> bool:
-        """Whether it thinks at all."""
+        """True if reasoning is enabled."""
         return self.mode != "disabled"
 
 
 def read_thinking(body: Fields, model: Habits, max_tokens: int | None) -> Thinking:
-    """The member `thinking`.
+    """Parse the member `thinking`.
 
     Args:
         body: the request.
-        model: how its model thinks.
-        max_tokens: the most output tokens; None where there is no answer.
+        model: the reasoning defaults of its model.
+        max_tokens: maximum number of output tokens; None without an answer.
 
     Raises:
-        ApiError: it is not valid, or the model does not think that way.
+        ApiError: the settings are not valid, or the model does not support them.
     """
     fields = body.object("thinking", None)
     if fields is None:

@@ -1,4 +1,4 @@
-"""Conversations that the provider holds: a request goes on from an answer, and sends only what is new."""
+"""Server-side conversations: a request continues from an answer and sends only new messages."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["Thread", "holding", "kept", "resume"]
 
 _TABLE = "anthropic_threads"
-# What a thread keeps besides its messages, and a request that continues it does not send.
+# Stored members besides messages, which a continuing request does not send.
 _FIXED = ("system", "tools")
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A conversation that is to be held.
+    """A conversation to store.
 
     Attributes:
-        members: what it is made of: its messages, this request's included, its system prompt and its tools.
-        continues: the answer that it goes on from; None where it begins.
+        members: its messages including this request, its system prompt and its tools.
+        continues: the id of the answer that the request continues; None for the first request.
     """
 
     members: Mapping[str, Any]
@@ -35,19 +35,19 @@ class Thread:
 
 
 def holding(key: str, service: Service) -> Callable[[str], Mapping[str, Any] | None]:
-    """How to find what is held of a conversation, by the id of its last answer."""
+    """Return a lookup function for stored conversations, by the id of the last answer."""
     return lambda message: service.objects(_TABLE).get(_name(key, message))
 
 
 def resume(body: Fields, find: Callable[[str], Mapping[str, Any] | None]) -> tuple[Fields, Thread | None]:
-    """A request as it were if it sent the whole conversation, and the conversation if it is to be held.
+    """Return the request with the whole conversation, and the conversation to store, if any.
 
     Args:
         body: the request.
-        find: what is held, by the id of an answer.
+        find: the lookup function, by the id of an answer.
 
     Raises:
-        ApiError: it continues from what is not held, or was continued already.
+        ApiError: the answer is not stored, or was continued already.
     """
     wish = body.object("thread", None)
     if wish is None:
@@ -85,7 +85,7 @@ def resume(body: Fields, find: Callable[[str], Mapping[str, Any] | None]) -> tup
 
 
 def kept(thread: Thread, key: str, message: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What is held once a message has answered: all under its id, and nothing under the last one's."""
+    """Return the storage updates after an answer: the new id gets the conversation, the old one nothing."""
     content = message["content"]
     answer = [{"role": "assistant", "content": content}] if content else []
     members = {**thread.members, "messages": [*thread.members["messages"], *answer]}

@@ -1,4 +1,4 @@
-"""The order of messages: whose turn it is, and which results belong to which calls."""
+"""Message order: alternation of roles, and tool results that match their calls."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _ROLES = tuple(Role)
 
 @dataclass(slots=True)
 class Turn:
-    """What one side says until the other does; messages of one role that follow each other are one turn.
+    """Consecutive messages of one role.
 
     Attributes:
-        role: who speaks.
+        role: the role.
         first: the index of its first message.
         last: the index of its last message.
-        blocks: what is said.
+        blocks: the content.
     """
 
     role: Role
@@ -43,17 +43,17 @@ class Turn:
 
     @property
     def calls(self) -> list[str]:
-        """The ids of the tool calls in it."""
+        """The ids of its tool calls."""
         return [str(block.value["id"]) for block in self.blocks if block.type == "tool_use"]
 
     @property
     def results(self) -> list[Content]:
-        """The results of tools in it."""
+        """Its tool results."""
         return [block for block in self.blocks if block.type == "tool_result"]
 
     @property
     def message(self) -> Message:
-        """The same in neutral words."""
+        """Return the turn as an API-independent message."""
         return Message(
             self.role,
             "\n".join(block.text for block in self.blocks if block.type == "text"),
@@ -67,15 +67,15 @@ class Turn:
 
 
 def read_turns(body: Fields, takes: Takes, *, strict: bool) -> list[Turn]:
-    """The messages of a request.
+    """Parse the messages of a request.
 
     Args:
         body: the request.
-        takes: what the model takes.
-        strict: whether the rules of the API's newer version hold.
+        takes: the features of the model.
+        strict: True to apply the rules of the newer API version.
 
     Raises:
-        ApiError: a message is not valid, or does not stand where it may.
+        ApiError: a message is not valid, or in the wrong place.
     """
     messages = body.objects("messages")
     if not messages:
@@ -174,7 +174,7 @@ def _check_calls(turns: Sequence[Turn]) -> None:
 
 
 def _leading_results(turn: Turn) -> Iterator[str]:
-    """The calls whose results come before anything else is said."""
+    """Yield the call ids of results that precede other content."""
     for block in turn.blocks:
         if block.type != "tool_result":
             return

@@ -1,4 +1,4 @@
-"""The Messages API as one of the simulator's wires."""
+"""Wire of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MODEL = "model"
 
 
 class Anthropic(Wire):
-    """`/v1/messages` and what belongs to it."""
+    """`/v1/messages` and related paths."""
 
     api = Api.ANTHROPIC
     routes: Sequence[Route] = (
@@ -41,11 +41,11 @@ class Anthropic(Wire):
     )
 
     def media_type(self, request: Request) -> str:  # noqa: ARG002 - every stream is of one kind
-        """Server-sent events."""
+        """Return the type of server-sent events."""
         return "text/event-stream; charset=utf-8"
 
     def request(self, call: Call, service: Service) -> Request:
-        """Read a request for an answer."""
+        """Parse a message request."""
         key = _key(call)
         body = read_body(call.body, _version(call), holding(key, service), beta=_in_beta(call))
         return Request(
@@ -71,33 +71,33 @@ class Anthropic(Wire):
         )
 
     def document(self, request: Request, reply: Reply) -> Any:
-        """A message."""
+        """Return a message."""
         return message(reply, **_looks(request, reply))
 
     def frames(self, request: Request, reply: Reply) -> Sequence[Frame[bytes]]:
-        """The events that build a message."""
+        """Return the events that build a message."""
         return list(frames(reply, **_looks(request, reply)))
 
     def stored(self, request: Request, reply: Reply) -> Mapping[str, Mapping[str, Any]]:
-        """What later requests are compared with, or continue from, if the caller wants that."""
+        """Return the data that later requests are compared with or continue from."""
         thread = request.options["thread"]
         held = {} if thread is None else kept(thread, request.key, self.document(request, reply))
         return {**remembered(request, reply), **held}
 
     def headers(self, request_id: str, allowance: Allowance | None, now: float) -> Mapping[str, str]:
-        """The request's id, and what is left of the limits."""
+        """Return the request id and the remaining rate limits."""
         return headers(request_id, allowance, now)
 
     def error(self, error: ApiError, request_id: str, now: float) -> Document:
-        """An error."""
+        """Return an error response."""
         return error_document(error, request_id, now)
 
     def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:  # noqa: ARG002
-        """The event `error`."""
+        """Return the event `error`."""
         return event(compact(error_value(error, request_id)), "error")
 
     def other(self, call: Call, service: Service) -> Document:
-        """Count tokens, or tell which models there are."""
+        """Count tokens, or return the list of models."""
         version = _version(call)
         if call.route.name == _COUNT:
             held = holding(_key(call), service)
@@ -110,7 +110,7 @@ class Anthropic(Wire):
 
 
 def _looks(request: Request, reply: Reply) -> dict[str, Any]:
-    """How an answer is written."""
+    """Return the options of the response writer."""
     return {
         "shown": request.options["shown"],
         "speed": request.options["speed"],
@@ -132,5 +132,5 @@ def _in_beta(call: Call) -> bool:
 
 
 def _key(call: Call) -> str:
-    """The credential; where there are two, the older header's, as with the provider."""
+    """Return the credential. If both headers are set, the older one is used, as by the provider."""
     return call.headers.get("x-api-key") or call.bearer

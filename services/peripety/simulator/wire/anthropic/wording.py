@@ -1,4 +1,4 @@
-"""How Anthropic says what is wrong with a request."""
+"""Error messages of Anthropic."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ _NAMES = {Kind.ARRAY: "list", Kind.OBJECT: "dictionary"}
 
 
 class Wording:
-    """The words of `api.anthropic.com`."""
+    """Error messages in the words of `api.anthropic.com`."""
 
     def not_json(self, reason: str) -> ApiError:
-        """The body cannot be read as JSON."""
+        """Return the error for a body that is not JSON."""
         return invalid(f"The request body is not valid JSON: {reason}")
 
     def missing(self, path: Path) -> ApiError:
-        """A required member is not there."""
+        """Return the error for a missing required member."""
         return invalid("Field required", path)
 
     def mistyped(self, path: Path, wanted: Sequence[Kind], value: Any) -> ApiError:  # noqa: ARG002
-        """A value is of another type than those that are wanted."""
+        """Return the error for a value of the wrong type."""
         return invalid(
             f"Input should be a valid {' or '.join(_NAMES.get(kind, kind) for kind in wanted)}", path
         )
 
     def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:  # noqa: ARG002
-        """A text is none of those that are allowed."""
+        """Return the error for a text that is not an allowed value."""
         *most, last = (f"'{choice}'" for choice in choices)
         return invalid(f"Input should be {', '.join(most)}{' or ' if most else ''}{last}", path)
 
     def unexpected(self, path: Path) -> ApiError:
-        """A member that this object does not have."""
+        """Return the error for an unknown member."""
         return invalid("Extra inputs are not permitted", path)
 
 
 def invalid(message: str, path: Path = ()) -> ApiError:
-    """A request that is not valid; the place, if one is named, begins the message."""
+    """Return an invalid request error; the path, if given, is the prefix of the message."""
     if not path:
         return ApiError(ErrorKind.INVALID_REQUEST, message)
     return ApiError(ErrorKind.INVALID_REQUEST, f"{dotted(path)}: {message}", param=bracketed(path))

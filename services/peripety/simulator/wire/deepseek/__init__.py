@@ -1,4 +1,4 @@
-"""DeepSeek's API: Chat Completions whose models think aloud."""
+"""DeepSeek's API: Chat Completions with visible reasoning."""
 
 from peripety.simulator.wire.deepseek.wire import DeepSeek
 

@@ -1,4 +1,4 @@
-"""The body of a chat completion, as DeepSeek reads it."""
+"""DeepSeek request parser: the body of a chat completion."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RANGES = {"temperature": (0, 2), "top_p": (0, 1), "presence_penalty": (-2, 2), 
 
 
 class _Messages(Messages):
-    """Messages whose thoughts have to come back with the calls that they led to."""
+    """Messages whose reasoning must be sent back with the tool calls that follow it."""
 
     roles = ("system", "user", "assistant", "tool")
 
@@ -39,24 +39,24 @@ class _Messages(Messages):
         self._thinking = thinking
 
     def unanswered(self, ids: Sequence[str]) -> ApiError:  # noqa: ARG002
-        """Calls of tools have no results."""
+        """Return the error for tool calls without results."""
         return invalid(
             "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
             "'tool_call_id'. (insufficient tool messages following tool_calls message)"
         )
 
     def orphaned(self, at: int) -> ApiError:  # noqa: ARG002
-        """A result follows no call."""
+        """Return the error for a result without a call."""
         return invalid(
             "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
         )
 
     def answering_nothing(self, at: int, call_id: str) -> ApiError:  # noqa: ARG002
-        """A result is of another call than those before it."""
+        """Return the error for a result of an unknown call."""
         return self.orphaned(at)
 
     def also_read(self, at: int, message: Fields, *, calling: bool) -> None:
-        """Thoughts: the model reads them again only where they led to calls."""
+        """Read reasoning. The model only reads it again if tool calls followed it."""
         thoughts = message.text("reasoning_content", None)
         if not calling:
             return
@@ -69,14 +69,14 @@ class _Messages(Messages):
 
 
 def repeated(message: dict[str, Any], at: int) -> tuple[Block, ...]:
-    """A message of the model's as blocks of a prompt, where it is the one at an index."""
+    """Return a model message at an index as prompt blocks."""
     draft = Draft()
     _Messages(draft, thinking=False).read_answer(at, Fields(message, ("messages", at), Wording()))
     return draft.prompt({}, {}).blocks
 
 
 def read(call: Call) -> Request:
-    """A request for a chat completion."""
+    """Parse a chat completion request."""
     body = Fields.parse(call.body, Wording())
     name = body.text("model")
     thinking = _read_thinking(body)
@@ -139,6 +139,6 @@ def _check_numbers(body: Fields, *, thinking: bool) -> None:
         raise invalid(f"Invalid max_tokens value, the valid range of max_tokens is [1, {_OUTPUT}]")
     for name, (low, high) in _RANGES.items():
         value = body.number(name, None)
-        # Models that think take no notice of these.
+        # Reasoning models ignore these.
         if value is not None and not thinking and not low <= value <= high:
             raise invalid(f"Invalid {name} value, the valid range of {name} is [{low}, {high}]")

@@ -1,4 +1,4 @@
-"""The API as a wire."""
+"""Wire of DeepSeek's API."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EXHAUSTED = (ErrorKind.OVERLOADED, ErrorKind.UNAVAILABLE)
 
 
 class DeepSeek(Wire):
-    """`/chat/completions` and `/models`; the first is told from OpenAI's by the model's name."""
+    """`/chat/completions` and `/models`; the model name distinguishes the first from OpenAI's path."""
 
     api = Api.DEEPSEEK
     routes = (
@@ -38,32 +38,32 @@ class DeepSeek(Wire):
     )
 
     def media_type(self, request: Request) -> str:  # noqa: ARG002
-        """Server-sent events, always."""
+        """Return the type of server-sent events."""
         return "text/event-stream; charset=utf-8"
 
     def request(self, call: Call, service: Service) -> Request:  # noqa: ARG002
-        """Read a request for a chat completion."""
+        """Parse a chat completion request."""
         return reading.read(call)
 
     def document(self, request: Request, reply: Reply) -> Any:
-        """A `chat.completion`."""
+        """Return a `chat.completion`."""
         return Thoughts(request, reply).document()
 
     def frames(self, request: Request, reply: Reply) -> Sequence[Frame[bytes]]:
-        """Chunks, and `[DONE]`."""
+        """Return the chunks and `[DONE]`."""
         return tuple(Thoughts(request, reply).frames())
 
     def headers(self, request_id: str, allowance: Allowance | None, now: float) -> Mapping[str, str]:  # noqa: ARG002
-        """An id; nothing is said of limits, which are on requests at once."""
+        """Return the request id. The limits apply to concurrent requests and are not reported."""
         return {"x-ds-trace-id": request_id}
 
     def error(self, error: ApiError, request_id: str, now: float) -> Document:  # noqa: ARG002
-        """An error as an answer; when to come back is never said."""
+        """Return an error response, always without a retry hint."""
         looks = shape(error)
         return Document(looks.status, compact({"error": _details(error)}))
 
     def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:  # noqa: ARG002
-        """An error inside a stream; where the machines are exhausted, an answer just ends for that reason."""
+        """Return an error inside a stream; an overload error becomes a finish reason."""
         begun = next((frame for frame in sent if frame.tag is Tag.START), None)
         if error.kind not in _EXHAUSTED or begun is None:
             return sse.event(compact({"error": _details(error)}))
@@ -74,12 +74,12 @@ class DeepSeek(Wire):
         return sse.event(compact(chunk)) + sse.event(b"[DONE]")
 
     def repeated(self, request: Request, reply: Reply) -> Sequence[Block]:
-        """The answer as it is sent back; the cache keeps it as well as the prompt."""
+        """Return the answer as the client repeats it; the provider caches it with the prompt."""
         at = max((block.message for block in request.prompt.blocks), default=-1) + 1
         return reading.repeated(Thoughts(request, reply).message(), at)
 
     def other(self, call: Call, service: Service) -> Document:  # noqa: ARG002
-        """The list of models."""
+        """Return the list of models."""
         return list_models(service.models(self.api), "deepseek")
 
 

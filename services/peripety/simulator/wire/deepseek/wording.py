@@ -1,4 +1,4 @@
-"""How DeepSeek says what is wrong."""
+"""Error messages of DeepSeek."""
 
 from __future__ import annotations
 
@@ -42,38 +42,38 @@ _TYPES = {
 
 
 class Wording:
-    """The words of `api.deepseek.com`."""
+    """Error messages in the words of `api.deepseek.com`."""
 
     def not_json(self, reason: str) -> ApiError:
-        """The body cannot be read as JSON."""
+        """Return the error for a body that is not JSON."""
         return invalid(f"Failed to parse the request body as JSON: {reason}")
 
     def missing(self, path: Path) -> ApiError:
-        """A required member is not there."""
+        """Return the error for a missing required member."""
         return _unread(path[:-1], f"missing field `{path[-1]}`")
 
     def mistyped(self, path: Path, wanted: Sequence[Kind], value: Any) -> ApiError:
-        """A value is of another type than those that are wanted."""
+        """Return the error for a value of the wrong type."""
         expected = " or ".join(f"a {_NAMES[kind]}" for kind in wanted)
         return _unread(path, f"invalid type: {_NAMES[Kind.of(value)]}, expected {expected}")
 
     def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
-        """A text is none of those that are allowed."""
+        """Return the error for a text that is not an allowed value."""
         quoted = ", ".join(f"`{choice}`" for choice in choices)
         expected = f"one of {quoted}" if len(choices) > 1 else quoted
         return _unread(path, f"unknown variant `{value}`, expected {expected}")
 
     def unexpected(self, path: Path) -> None:
-        """Members that are not known are ignored."""
+        """Ignore unknown members."""
 
 
 def invalid(message: str) -> ApiError:
-    """A request that is not valid."""
+    """Return an invalid request error."""
     return ApiError(ErrorKind.INVALID_REQUEST, message)
 
 
 def shape(error: ApiError) -> Shape:
-    """What an error looks like."""
+    """Return the format of an error."""
     status, name = _TYPES.get(error.kind, (400, "invalid_request_error"))
     return Shape(status, name, "invalid_request_error")
 

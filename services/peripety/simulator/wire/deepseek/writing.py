@@ -1,4 +1,4 @@
-"""DeepSeek's chat completions, which show what the model thinks."""
+"""DeepSeek chat completions with visible reasoning."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _KEEP_ALIVE = Frame(sse.comment("keep-alive"), Tag.NOISE)
 
 
 class Thoughts(Completion):
-    """One answer, thoughts first."""
+    """An answer, reasoning first."""
 
     def frames(self) -> Iterator[Frame[bytes]]:
-        """The answer as a stream; while it is waited for, there are comments."""
+        """Yield the answer as a stream, with comments before the first token."""
         yield _KEEP_ALIVE
         yield from super().frames()
 
     def envelope(self, kind: str) -> dict[str, Any]:
-        """What the whole answer and each of its chunks begin with."""
+        """Return the first members of an answer and of each chunk."""
         reply = self.reply
         return {
             "id": str(UUID(bytes=sha256(reply.id.encode()).digest()[:16], version=4)),
@@ -41,7 +41,7 @@ class Thoughts(Completion):
         }
 
     def message(self) -> dict[str, Any]:
-        """The message of a whole answer; there are no refusals but prose."""
+        """Return the message of a complete answer; refusals are prose."""
         said: dict[str, Any] = {"role": "assistant", "content": texts(self.reply, Text, Refusal) or ""}
         if self.request.reasoning:
             said["reasoning_content"] = texts(self.reply, Reasoning) or ""
@@ -49,7 +49,7 @@ class Thoughts(Completion):
         return {**said, "tool_calls": calls} if calls else said
 
     def deltas(self) -> Iterator[Delta]:
-        """What each chunk adds: thoughts, then the rest."""
+        """Yield the content of each chunk: reasoning first."""
         thinking = self.request.reasoning
         begun: dict[str, Any] = {"role": "assistant", "content": ""}
         yield (
@@ -70,7 +70,7 @@ class Thoughts(Completion):
                 yield {"content": content, **rest}, tag, tokens
 
     def usage(self, usage: Usage) -> dict[str, Any]:
-        """What it cost; reading from the cache is a hit, everything else a miss."""
+        """Return the usage; input read from the cache is a hit, all other input a miss."""
         return {
             "prompt_tokens": usage.input,
             "completion_tokens": usage.output,

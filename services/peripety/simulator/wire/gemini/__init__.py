@@ -1,4 +1,4 @@
-"""The Gemini API: answers whole and streamed, token counts, explicit caches, models."""
+"""The Gemini API: complete and streamed answers, token counts, explicit caches, models."""
 
 from peripety.simulator.wire.gemini.wire import Gemini
 

@@ -1,8 +1,8 @@
-"""Answers as the Gemini API writes them: one document, or several that each hold a little more of it.
+"""Gemini answers: one document, or several that each add to the answer.
 
-Thoughts are billed whether or not they are shown. Function calls arrive whole: one whose arguments are no
-JSON object, because they were cut off or are spoilt, does not arrive, and the finish reason says so. A filter
-that strikes before anything was said has blocked the prompt, and then there are no candidates.
+Reasoning is billed whether or not it is shown. Function calls arrive whole. A call whose arguments are not a
+JSON object, because they are truncated or faulty, does not arrive; the finish reason reports it. A content
+filter before the first output blocks the prompt, and the answer has no candidates.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RATINGS = [{"category": "HARM_CATEGORY_DANGEROUS_CONTENT", "probability": "HIGH
 
 
 def document(reply: Reply, *, thoughts: bool) -> _Json:
-    """A whole answer; its thoughts are shown if that is wanted."""
+    """Return a complete answer, with reasoning if requested."""
     if _is_blocked(reply):
         return _blocked(reply)
     parts = [_json(part, part.pieces) for part in _shown(reply, thoughts=thoughts)]
@@ -44,7 +44,7 @@ def document(reply: Reply, *, thoughts: bool) -> _Json:
 
 
 def chunks(reply: Reply, *, thoughts: bool) -> Iterator[Frame[_Json]]:
-    """The same as a stream of documents, whose usage grows; the last one says why it ends."""
+    """Yield the same answer as documents with growing usage; the last one has the finish reason."""
     if _is_blocked(reply):
         yield Frame(_blocked(reply), Tag.STOP)
         return
@@ -105,7 +105,7 @@ def _arguments(call: ToolUse) -> _Json | None:
 
 
 def _sign(parts: list[_Json], reply: Reply) -> None:
-    """Put the signature where it belongs: on the first function call or, without one, on the last part."""
+    """Attach the signature to the first function call or, without one, to the last part."""
     call = next((part for part in parts if "functionCall" in part), None)
     kind = Reasoning if call is None else ToolUse
     signature = next((part.signature for part in reply.parts if isinstance(part, kind)), "")
@@ -146,7 +146,10 @@ def _response(reply: Reply, usage: Usage, candidate: _Json | None) -> _Json:
 
 
 def _usage(usage: Usage) -> _Json:
-    """The prompt's count includes what was cached; the candidates' count leaves out the thoughts."""
+    """Return the usage.
+
+    The prompt count includes cached tokens; the candidates count excludes reasoning.
+    """
     counts: _Json = {"promptTokenCount": usage.input}
     if usage.read:
         counts["cachedContentTokenCount"] = usage.read

@@ -1,4 +1,4 @@
-"""Explicit caches: contents that a caller stores under a name, for prompts to begin with."""
+"""Explicit caches: contents stored under a name, used as a prompt prefix."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 def prefixed(fields: Mapping[str, Any], call: Call, service: Service) -> Mapping[str, Any]:
-    """A request with the stored contents it names before its own.
+    """Return a request with the stored contents that it names before its own.
 
     Raises:
-        ApiError: there are no such contents, or the request repeats what has to be stored with them.
+        ApiError: the contents do not exist, or the request repeats members that are stored with them.
     """
     name = fields.get("cached_content")
     if name is None:
@@ -84,18 +84,18 @@ def create(call: Call, service: Service) -> dict[str, Any]:
 
 
 def get(call: Call, service: Service) -> dict[str, Any]:
-    """Look stored contents up."""
+    """Return stored contents."""
     return _written(_contents(service).get(_name(call), _owner(call), service.now()))
 
 
 def listed(call: Call, service: Service) -> dict[str, Any]:
-    """Everything that the key has stored, page by page."""
+    """Return a page of all contents of the key."""
     mine = _contents(service).of(_owner(call), service.now())
     return page("cachedContents", [_written(content) for content in mine], call)
 
 
 def update(call: Call, service: Service) -> dict[str, Any]:
-    """Let stored contents expire at another time, which is all that can be changed."""
+    """Change the expiry time of stored contents, the only member that can be changed."""
     fields = read(_MESSAGE, call.body)
     unchangeable = fields.keys() - {"ttl", "expire_time", "name"}
     if unchangeable or not fields.keys() & {"ttl", "expire_time"}:
@@ -111,7 +111,7 @@ def update(call: Call, service: Service) -> dict[str, Any]:
 
 
 def delete(call: Call, service: Service) -> dict[str, Any]:
-    """Forget stored contents."""
+    """Delete stored contents."""
     contents, now = _contents(service), service.now()
     content = contents.get(_name(call), _owner(call), now)
     contents.delete(content.name, content.owner, now)
@@ -120,7 +120,7 @@ def delete(call: Call, service: Service) -> dict[str, Any]:
 
 
 def _charge_storage(service: Service, content: CachedContent, seconds: float) -> None:
-    """Let the owner pay for so much time, or pay so much back: time is paid for when it is asked for."""
+    """Charge the owner for storage time in advance, or refund it."""
     charged = storage(catalogue().find(content.model, Api.GEMINI), content.tokens, seconds, service.now())
     Ledger(service.objects("bills")).charge(content.owner, content.model, charged)
 
@@ -138,7 +138,7 @@ def _name(call: Call) -> str:
 
 
 def _new_name(call: Call, service: Service) -> str:
-    """A name that nothing has; what is stored in the same order gets the same names in every run."""
+    """Return an unused name. The same order of creation gives the same names in every run."""
     taken = service.objects("cachedContents")
     number = 0
     while True:

@@ -1,4 +1,4 @@
-"""What the API's operations have in common beside their bodies."""
+"""Common parts of Gemini operations: credentials and pagination."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LARGEST_PAGE = 1000
 
 
 def key(call: Call) -> str:
-    """The key that a call comes with: in its own header, in the query, or as a bearer token."""
+    """Return the API key: from its own header, the query, or a bearer token."""
     return call.headers.get("x-goog-api-key") or call.params.get("key") or call.bearer
 
 
 def page(name: str, items: Sequence[Any], call: Call) -> dict[str, Any]:
-    """The part of a list that a call asks for, and where the next part begins."""
+    """Return a page of a list, with the token of the next page."""
     size = _number(call, "pageSize", _PAGE_SIZE) or _PAGE_SIZE
     begin = _number(call, "pageToken", 0)
     end = begin + min(size, _LARGEST_PAGE)

@@ -1,4 +1,4 @@
-"""What the API refuses about messages that are well formed, in its own words."""
+"""Semantic checks of Gemini requests, with the provider's own messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
     "invalid",
 ]
 
-# Stands for a signature in a history that another model wrote.
+# Placeholder signature for a history of another model.
 _NO_SIGNATURE = "skip_thought_signature_validator"
 
 _OUT_OF_TURN = (
@@ -58,7 +58,7 @@ _MOST_STOP_SEQUENCES = 5
 
 
 def invalid(message: str, param: str | None = None) -> ApiError:
-    """An error of the kind INVALID_ARGUMENT."""
+    """Return an INVALID_ARGUMENT error."""
     return ApiError(ErrorKind.INVALID_REQUEST, message, param=param)
 
 
@@ -72,12 +72,12 @@ def _refuse(faults: Iterator[tuple[str, str]], root: str) -> None:
 
 
 def check_contents(fields: Mapping[str, Any], root: str, *, required: bool = True) -> None:
-    """Refuse contents and system instructions that say nothing, or that nobody says.
+    """Reject contents and system instructions without parts, or with an invalid role.
 
     Args:
-        fields: the message they are in.
-        root: what that message is called in errors.
-        required: whether there have to be contents.
+        fields: the message that contains them.
+        root: the path of that message in errors.
+        required: True if contents are required.
     """
     _refuse(_empty_contents(fields, required=required), root)
     if any(each.get("role", "") not in ROLES for each in fields.get("contents", ())):
@@ -108,8 +108,8 @@ def _empty_parts(each: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]
 
 
 def check_turns(turns: Sequence[Turn]) -> None:
-    """Refuse function calls and function responses that do not follow each other."""
-    called = 0  # calls of the turn before, which have to be answered now
+    """Reject function calls and function responses that do not match."""
+    called = 0  # calls of the previous turn, which must be answered now
     for turn in turns:
         calls, responses = len(turn.of("function_call")), len(turn.of("function_response"))
         if calls and turn.first == 0:
@@ -124,9 +124,9 @@ def check_turns(turns: Sequence[Turn]) -> None:
 
 
 def check_signatures(turns: Sequence[Turn], *, required: bool) -> None:
-    """Refuse signatures that were not issued here and, if they are required, function calls without one.
+    """Reject foreign signatures and, if signatures are required, function calls without one.
 
-    They are required of the first function call of each step since the user last said something.
+    A signature is required on the first function call of each step since the last user text.
     """
     for turn in turns:
         for part in turn.parts:
@@ -140,7 +140,7 @@ def check_signatures(turns: Sequence[Turn], *, required: bool) -> None:
 
 def _is_genuine(value: str) -> bool:
     dummy = _NO_SIGNATURE.encode()
-    # Some clients send it as it is, others take it for bytes and encode them.
+    # Some clients send the placeholder as text, others base64-encode it as bytes.
     return is_signature(value) or base64.b64decode(value) in {dummy, base64.urlsafe_b64decode(dummy)}
 
 
@@ -159,7 +159,7 @@ def _require_signature(turn: Turn) -> None:
 
 
 def check_tools(fields: Mapping[str, Any], root: str) -> None:
-    """Refuse functions that cannot be called, and a calling mode that does not fit them."""
+    """Reject invalid functions, and a calling mode that does not match them."""
     declared = [
         (f"tools[{at}].function_declarations[{number}]", each)
         for at, tool in enumerate(fields.get("tools", ()))
@@ -216,7 +216,7 @@ _RANGES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def check_configuration(config: Mapping[str, Any], root: str) -> None:
-    """Refuse generation settings that are out of range, and schemas for what is not JSON."""
+    """Reject generation settings out of range, and schemas for non-JSON answers."""
     _refuse(_out_of_range(config), f"{root}.generation_config")
 
 

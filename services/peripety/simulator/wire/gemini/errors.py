@@ -1,4 +1,4 @@
-"""Errors as Google's APIs write them: a code, a canonical status, and details that say more."""
+"""Errors of Google APIs: a code, a canonical status, and details."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Status(NamedTuple):
     name: str
 
 
-# Google refuses a wrong key as an invalid argument, and a depleted account as an exhausted resource.
+# Google reports a wrong key as an invalid argument, and a depleted account as an exhausted resource.
 _STATUSES = {
     ErrorKind.INVALID_REQUEST: _Status(400, "INVALID_ARGUMENT"),
     ErrorKind.AUTHENTICATION: _Status(400, "INVALID_ARGUMENT"),
@@ -43,12 +43,12 @@ _STATUSES = {
 
 
 def status_code(error: ApiError) -> int:
-    """The HTTP status of an error."""
+    """Return the HTTP status of an error."""
     return _STATUSES[error.kind].code
 
 
 def error_body(error: ApiError) -> dict[str, Any]:
-    """An error as the API writes it; when to come back is said here and in no header."""
+    """Return an error body; the retry delay is in the body and not in a header."""
     status = _STATUSES[error.kind]
     body: dict[str, Any] = {"code": status.code, "message": error.message, "status": status.name}
     if details := list(_details(error)):

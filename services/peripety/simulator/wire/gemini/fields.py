@@ -1,8 +1,8 @@
-"""The messages of the Gemini API, as tables: what `proto` reads bodies by.
+"""Message tables of the Gemini API, used by `proto` to parse bodies.
 
-A type is a scalar of proto3 in lower case, `value` and `struct` for any JSON value and any JSON object, or
-the name of a message or an enumeration; `[]` repeats it, `{}` maps texts to it. Parts of the API that no
-answer depends on are a `struct`: nothing in them is checked.
+A type is a proto3 scalar in lower case, `value` and `struct` for any JSON value and any JSON object, or the
+name of a message or an enumeration; `[]` repeats it, `{}` maps strings to it. Parts of the API without an
+effect on answers are a `struct` and are not checked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bodies of the Gemini API are proto3 messages written as JSON: read, and refused, as the API does it.
+"""proto3 JSON parser for Gemini bodies, with the leniency and the errors of the API.
 
-Names may be in camelCase or in snake_case, a repeated field may be given one value without brackets, null is
-as good as nothing, numbers may be texts, enumerations are read in any case. All faults are told at once.
+Names may be in camelCase or in snake_case, a repeated field may be a single value, null means unset, numbers
+may be strings, and enumerations are case-insensitive. All errors are reported together.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _DURATION = re.compile(r"-?\d{1,12}(\.\d{1,9})?s")
 
 
 class BadFieldsError(ApiError):
-    """A body that is not the message it has to be.
+    """A body does not match its message type.
 
     Attributes:
-        violations: for each fault the path of the message it is in, and what it is.
+        violations: for each error the path of its message, and the description.
     """
 
     def __init__(self, *violations: tuple[str, str]) -> None:
@@ -44,18 +44,18 @@ class BadFieldsError(ApiError):
 
 
 def read(message: str, body: bytes) -> dict[str, Any]:
-    """Read a body as a message.
+    """Parse a body as a message.
 
     Args:
         message: its type, one of `fields.MESSAGES`.
         body: its JSON text.
 
     Returns:
-        Its fields under their names in snake_case, without those that are not set: enumerations as names,
-        durations and timestamps as seconds, bytes in the standard alphabet of base64.
+        The set fields under their names in snake_case: enumerations as names, durations and timestamps as
+        seconds, bytes in the standard alphabet of base64.
 
     Raises:
-        BadFieldsError: it is no JSON, or not such a message.
+        BadFieldsError: the body is not JSON, or not such a message.
     """
     try:
         value = parse(body)
@@ -73,7 +73,7 @@ def read(message: str, body: bytes) -> dict[str, Any]:
 
 
 class _InvalidError(Exception):
-    """A value that its type does not allow; the text is what is said of it."""
+    """A value is not valid for its type; the text is the error message."""
 
 
 class _Reader:
@@ -138,7 +138,7 @@ class _Reader:
 
 @cache
 def _spellings(message: str) -> Mapping[str, str]:
-    """The names under which a message's fields may be written."""
+    """Return the accepted names of the fields of a message."""
     names: dict[str, str] = {}
     for field in MESSAGES[message]:
         camel = re.sub(r"(?<=[a-z])_([a-z])", lambda match: match[1].upper(), field)
@@ -190,7 +190,7 @@ def _float(name: str) -> Callable[[Any], float]:
 
 
 def _as_number(value: Any) -> float | None:
-    """A number, or a text that is one, if it is finite."""
+    """Return a finite number from a number or a numeric string; None otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

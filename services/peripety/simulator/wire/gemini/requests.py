@@ -1,4 +1,4 @@
-"""What a Gemini request asks for, in the simulator's own terms."""
+"""Conversion of Gemini requests to API-independent types."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_schema", "blocks", "messages", "shows_thoughts", "system", "thinks", "tools"]
 
-# Names under which clients put a function's whole result, as it has to be in an object.
+# Keys that clients use to wrap a function result in an object.
 _WRAPPERS = ("output", "result", "error")
-# Opaque state travels beside what the model reads.
+# Opaque state is not part of the model input.
 _OPAQUE = "thought_signature"
 
 
 def messages(turns: Sequence[Turn]) -> tuple[Message, ...]:
-    """The conversation: one message for each turn."""
+    """Return the conversation, one message per turn."""
     found: list[Message] = []
     for turn in turns:
         called = found[-1].calls if found else ()
@@ -45,7 +45,10 @@ def _call(call: Mapping[str, Any]) -> ToolCall:
 
 
 def _results(responses: Sequence[Mapping[str, Any]], called: Sequence[ToolCall]) -> Iterator[ToolResult]:
-    """Results with the ids of their calls; one without an id is for the next call of its function."""
+    """Yield results with the ids of their calls.
+
+    A result without an id belongs to the next call of its function.
+    """
     waiting = list(called)
     for each in responses:
         name, call_id = each["name"], each.get("id", "")
@@ -57,7 +60,7 @@ def _results(responses: Sequence[Mapping[str, Any]], called: Sequence[ToolCall])
 
 
 def _result_text(response: Mapping[str, Any]) -> str:
-    """A result as the function gave it: without the object around it, where that is all it is for."""
+    """Return the result of a function without its wrapping object."""
     value: Any = response
     if len(response) == 1 and (name := next(iter(response))) in _WRAPPERS:
         value = response[name]
@@ -65,13 +68,13 @@ def _result_text(response: Mapping[str, Any]) -> str:
 
 
 def system(fields: Mapping[str, Any]) -> str:
-    """The system prompt."""
+    """Return the system prompt."""
     parts = fields.get("system_instruction", {}).get("parts", ())
     return "".join(part.get("text", "") for part in parts)
 
 
 def tools(fields: Mapping[str, Any]) -> tuple[Tool, ...]:
-    """The functions that may be called."""
+    """Return the available functions."""
     return tuple(
         Tool(each["name"], each.get("description", ""), _parameters(each))
         for tool in fields.get("tools", ())
@@ -85,7 +88,7 @@ def _parameters(declaration: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def answer_schema(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The JSON Schema that the answer has to follow; `{}` where any JSON does."""
+    """Return the JSON Schema of the answer; `{}` for any JSON."""
     for name in ("response_json_schema", "_response_json_schema"):
         if isinstance(config.get(name), dict):
             return dict(config[name])
@@ -95,12 +98,12 @@ def answer_schema(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def thinks(config: Mapping[str, Any]) -> bool:
-    """Whether the caller lets the model think."""
+    """Return True if reasoning is enabled."""
     return bool(config.get("thinking_config", {}).get("thinking_budget") != 0)
 
 
 def shows_thoughts(config: Mapping[str, Any]) -> bool:
-    """Whether the caller wants to see what the model thinks."""
+    """Return True if the caller requests visible reasoning."""
     return bool(config.get("thinking_config", {}).get("include_thoughts", False))
 
 
@@ -108,11 +111,11 @@ def shows_thoughts(config: Mapping[str, Any]) -> bool:
 
 
 def blocks(fields: Mapping[str, Any], first: int = 0) -> tuple[Block, ...]:
-    """The pieces of a prompt: a function, a part of the system instruction, a part of a turn each.
+    """Return the pieces of a prompt: functions, parts of the system instruction, and parts of turns.
 
     Args:
-        fields: what has `tools`, `system_instruction` and `contents`.
-        first: how many turns precede its contents.
+        fields: the message with `tools`, `system_instruction` and `contents`.
+        first: number of turns before its contents.
     """
     return tuple(_blocks(fields, first))
 

@@ -1,4 +1,4 @@
-"""The API's own schemas, a subset of OpenAPI's, as JSON Schema."""
+"""Conversion of Gemini schemas, a subset of OpenAPI, to JSON Schema."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNSPECIFIED = "TYPE_UNSPECIFIED"
 
 
 def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A `Schema` message, as `proto.read` gives it, as JSON Schema."""
+    """Convert a parsed `Schema` message to JSON Schema."""
     written = {_NAMES[name]: value for name, value in schema.items() if name in _NAMES}
     nullable = schema.get("nullable", False)
     if (kind := schema.get("type", _UNSPECIFIED)) != _UNSPECIFIED:

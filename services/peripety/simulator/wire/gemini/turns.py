@@ -1,7 +1,6 @@
-"""Whose turn it is: contents of one side that follow each other are one turn.
+"""Turns of a Gemini conversation: consecutive contents of one role are one turn.
 
-Clients that keep the chunks of a stream as the history send an answer back in as many contents as it had
-chunks.
+Clients that store stream chunks as history send an answer back as several contents.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ ROLES = {"": Role.USER, "user": Role.USER, "function": Role.USER, "model": Role.
 
 
 class Turn(NamedTuple):
-    """What one side says before the other does.
+    """Consecutive contents of one role.
 
     Attributes:
-        role: which side.
-        first: the index of the first content it is made of.
-        parts: everything in it.
+        role: the role.
+        first: the index of its first content.
+        parts: all parts.
     """
 
     role: Role
@@ -33,12 +32,12 @@ class Turn(NamedTuple):
     parts: Sequence[Mapping[str, Any]]
 
     def of(self, kind: str) -> list[Any]:
-        """The parts of one kind, without what is around them."""
+        """Return the values of parts of one kind."""
         return [part[kind] for part in self.parts if kind in part]
 
 
 def turns_of(contents: Sequence[Mapping[str, Any]]) -> list[Turn]:
-    """The turns of a conversation."""
+    """Return the turns of a conversation."""
     found = []
     for role, group in groupby(enumerate(contents), lambda item: ROLES[item[1].get("role", "")]):
         numbered = list(group)

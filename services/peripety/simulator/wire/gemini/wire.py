@@ -1,4 +1,4 @@
-"""The Gemini API's paths, and what each of them does."""
+"""Wire of the Gemini API: paths and operations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _REQUEST = "GenerateContentRequest"
 
 
 class Gemini(Wire):
-    """The Gemini API; `v1beta` and `v1` serve the same."""
+    """The Gemini API; `v1beta` and `v1` are identical."""
 
     api = Api.GEMINI
     routes: Sequence[Route] = tuple(
@@ -52,11 +52,11 @@ class Gemini(Wire):
     )
 
     def media_type(self, request: Request) -> str:
-        """Server-sent events with `alt=sse`, else a JSON array that grows."""
+        """Return the type of server-sent events with `alt=sse`, else of a JSON array."""
         return "text/event-stream" if request.options["sse"] else "application/json"
 
     def request(self, call: Call, service: Service) -> Request:
-        """Read a request for an answer."""
+        """Parse a request for content."""
         own = read(_REQUEST, call.body)
         checks.check_contents(own, _REQUEST)
         fields = caches.prefixed(own, call, service)
@@ -87,11 +87,11 @@ class Gemini(Wire):
         )
 
     def document(self, request: Request, reply: Reply) -> Any:
-        """A whole answer."""
+        """Return a complete answer."""
         return answers.document(reply, thoughts=request.options["thoughts"])
 
     def frames(self, request: Request, reply: Reply) -> Sequence[Frame[bytes]]:
-        """A stream of documents: events, or the items of an array."""
+        """Return a stream of documents: events, or the items of an array."""
         chunks = list(answers.chunks(reply, thoughts=request.options["thoughts"]))
         if request.options["sse"]:
             return [Frame(_event(each.data), each.tag, each.tokens) for each in chunks]
@@ -106,22 +106,22 @@ class Gemini(Wire):
         allowance: Allowance | None,  # noqa: ARG002
         now: float,  # noqa: ARG002
     ) -> Mapping[str, str]:
-        """None that says anything: neither an id nor what is left of a limit."""
+        """Return the headers of every answer: neither ids nor limits."""
         return {"vary": "Origin, X-Origin, Referer", "server": "scaffolding on HTTPServer2"}
 
     def error(self, error: ApiError, request_id: str, now: float) -> Document:  # noqa: ARG002
-        """An error as an answer; when to come back is said in its details, and in no header."""
+        """Return an error response; the retry delay is in its details, not in a header."""
         return Document(status_code(error), compact(error_body(error)))
 
     def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:  # noqa: ARG002
-        """An error in place of the next document, in the form of those that were sent."""
+        """Return an error in place of the next document, in the format of the stream."""
         body = error_body(error)
         if any(frame.data.startswith(_ARRAY) for frame in sent):
             return _item(body, first=False) + _ARRAY_END
         return _event(body)
 
     def other(self, call: Call, service: Service) -> Document:
-        """Token counts, models and explicit caches."""
+        """Handle token counts, models and explicit caches."""
         return Document(200, compact(_OTHERS[call.route.name](call, service)))
 
 

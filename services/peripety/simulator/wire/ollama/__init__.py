@@ -1,4 +1,4 @@
-"""Ollama's own API."""
+"""Ollama's native API."""
 
 from peripety.simulator.wire.ollama.wire import Ollama
 

@@ -1,4 +1,4 @@
-"""Answers as Ollama writes them: lines of JSON, the last of which says how long it took."""
+"""Ollama answers: JSON lines, the last of which has the durations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["document", "frames"]
 
-# How long things are said to take, in nanoseconds: as on a machine that is always equally fast.
+# Reported durations in nanoseconds, as on a machine of constant speed.
 LOADING = 50_000_000
 READING = 100_000
 WRITING = 10_000_000
@@ -30,17 +30,17 @@ def _generate(said: Mapping[str, Any]) -> dict[str, Any]:
     return {"response": said.get("content", ""), **{name: v for name, v in said.items() if name != "content"}}
 
 
-# How the two operations write what is said.
+# Content members of the two operations.
 _FORMS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {"chat": _chat, "generate": _generate}
 
 
 def document(reply: Reply, form: str, loading: str | None) -> dict[str, Any]:
-    """A whole answer.
+    """Return a complete answer.
 
     Args:
         reply: the answer.
-        form: the operation that it is for.
-        loading: with nothing to answer, whether the model is loaded or unloaded.
+        form: the operation.
+        loading: without a prompt, whether the model is loaded or unloaded.
     """
     if loading is not None:
         return {**_head(reply), **_FORMS[form]({}), "done": True, "done_reason": loading}
@@ -56,7 +56,7 @@ def document(reply: Reply, form: str, loading: str | None) -> dict[str, Any]:
 
 
 def frames(reply: Reply, form: str, loading: str | None) -> Iterator[Frame[bytes]]:
-    """The same answer as lines."""
+    """Yield the same answer as lines."""
     if loading is not None:
         yield _line(document(reply, form, loading), Tag.END)
         return
@@ -72,7 +72,7 @@ def _line(value: Mapping[str, Any], tag: Tag, count: int = 0) -> Frame[bytes]:
 
 
 def _said(part: Part) -> Iterator[tuple[Tag, dict[str, Any], int]]:
-    """What each line adds; a call comes whole."""
+    """Yield the content of each line; a tool call is one line."""
     if isinstance(part, ToolUse):
         weight = tokens.count(part.name) + tokens.count(part.json)
         yield Tag.ARGUMENTS, {"tool_calls": [_call(part)]}, weight

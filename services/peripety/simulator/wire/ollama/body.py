@@ -1,4 +1,4 @@
-"""Requests for an answer, of a conversation or of a single prompt."""
+"""Ollama request parser: chat and generate bodies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_chat", "read_generate", "read_model"]
 
-# What a model reads at most, unless `options.num_ctx` says otherwise; more is left out without a word.
+# Default context size; `options.num_ctx` overrides it. Longer input is truncated without an error.
 USUAL_CONTEXT = 4096
 
 _ROLES = ("system", "user", "assistant", "tool")
@@ -26,10 +26,10 @@ _THINKING = (True, False, "low", "medium", "high", "max")
 
 
 def read_model(data: bytes) -> tuple[Fields, str]:
-    """A body, and the model that it names.
+    """Parse a body and the model name.
 
     Raises:
-        ApiError: it is not valid, or names none.
+        ApiError: the body is not valid or lacks the model.
     """
     body = Fields.parse(data, Wording())
     model = _text(body, "model") or _text(body, "name")
@@ -39,10 +39,10 @@ def read_model(data: bytes) -> tuple[Fields, str]:
 
 
 def read_chat(data: bytes) -> Request:
-    """The body of `/api/chat`.
+    """Parse the body of `/api/chat`.
 
     Raises:
-        ApiError: it is not valid.
+        ApiError: the body is not valid.
     """
     body, model = read_model(data)
     messages = body.objects("messages", None)
@@ -55,10 +55,10 @@ def read_chat(data: bytes) -> Request:
 
 
 def read_generate(data: bytes) -> Request:
-    """The body of `/api/generate`.
+    """Parse the body of `/api/generate`.
 
     Raises:
-        ApiError: it is not valid.
+        ApiError: the body is not valid.
     """
     body, model = read_model(data)
     dialogue = Dialogue()
@@ -80,7 +80,7 @@ def _request(
     options = body.object("options", None) or Fields({}, body.at("options"), body.wording)
     predict, room = options.integer("num_predict", None), options.integer("num_ctx", None)
     keep = body.get("keep_alive", Kind.STRING, Kind.INTEGER, Kind.NUMBER, default=None)
-    # Without anything to answer, the model is just loaded or unloaded.
+    # Without a prompt, the request only loads or unloads the model.
     loading = None if dialogue.messages or dialogue.system else "unload" if keep in (0, "0", "0s") else "load"
     stream = body.flag("stream", default=None)
     return Request(
@@ -100,7 +100,7 @@ def _request(
 
 
 def _text(fields: Fields, name: str) -> str:
-    """A string, which is empty where it is left out."""
+    """Return a string member; empty if missing."""
     value = fields.text(name, None)
     return value or ""
 
@@ -137,12 +137,12 @@ def _check_images(fields: Fields) -> None:
     for image in fields.texts("images", None):
         try:
             base64.b64decode(image, validate=True)
-        except ValueError:  # also what is not ASCII
+        except ValueError:  # including non-ASCII characters
             raise invalid("illegal base64 data in an image", fields.at("images")) from None
 
 
 def _block(message: Fields, index: int) -> Block:
-    """What a message costs: its text, its thoughts and its calls; pictures are left to the model."""
+    """Return the prompt block of a message: text, reasoning and tool calls. Images are not counted."""
     said = {name: value for name, value in message.value.items() if name not in ("images", "role") and value}
     calls = said.pop("tool_calls", [])
     weight = sum(tokens.count(text) for text in said.values() if isinstance(text, str))
@@ -152,7 +152,7 @@ def _block(message: Fields, index: int) -> Block:
 
 
 def _kept(blocks: list[Block], room: int) -> tuple[Block, ...]:
-    """What fits into the context; tools, instructions and the latest message always do."""
+    """Return the blocks that fit into the context; tools, instructions and the latest message always do."""
     excess = sum(block.tokens for block in blocks) - room
     kept: list[Block] = []
     for number, block in enumerate(blocks):
@@ -187,7 +187,7 @@ def _stops(options: Fields) -> tuple[str, ...]:
 
 
 def _thinking(body: Fields) -> bool:
-    """Whether the model thinks: it does unless it is told not to."""
+    """Return True unless the request disables reasoning."""
     value = body.get("think", Kind.BOOLEAN, Kind.STRING, default=None)
     if value is not None and value not in _THINKING:
         raise invalid(

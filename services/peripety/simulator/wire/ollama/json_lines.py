@@ -1,4 +1,4 @@
-"""Lines of JSON as Go writes them, in which Ollama is written."""
+"""JSON lines in the format of Go's encoder, which Ollama uses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from peripety.simulator.wire.json_text import compact
 
 __all__ = ["line"]
 
-# None of these characters is anything but content in JSON, so that they can be replaced wherever they are. Go
-# does so for browsers' sake; that its lines hold no line separators matters to clients that split at them.
+# In JSON, these characters only occur in content, so a plain replacement is safe. Go escapes them for
+# browsers; without line separators, clients can split at them.
 _ESCAPES = tuple(
     (character.encode(), f"\\u{ord(character):04x}".encode())
     for character in ("<", ">", "&", "\u2028", "\u2029")
@@ -17,7 +17,7 @@ _ESCAPES = tuple(
 
 
 def line(value: Any) -> bytes:
-    """The JSON text of a value, on a line."""
+    """Return the JSON text of a value, as a line."""
     written = compact(value)
     for character, escape in _ESCAPES:
         written = written.replace(character, escape)

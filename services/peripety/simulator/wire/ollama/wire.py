@@ -1,4 +1,4 @@
-"""Ollama's API as one of the simulator's wires."""
+"""Wire of Ollama's API."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _CAPABILITIES = ["completion", "tools", "thinking", "vision"]
 
 
 class Ollama(Wire):
-    """`/api/chat`, `/api/generate` and what tells of models."""
+    """`/api/chat`, `/api/generate` and the model endpoints."""
 
     api = Api.OLLAMA
     routes: Sequence[Route] = (
@@ -65,39 +65,39 @@ class Ollama(Wire):
     )
 
     def media_type(self, request: Request) -> str:  # noqa: ARG002 - every stream is of one kind
-        """Lines of JSON."""
+        """Return the type of JSON lines."""
         return "application/x-ndjson"
 
     def request(self, call: Call, service: Service) -> Request:  # noqa: ARG002 - nothing is stored here
-        """Read a request for an answer."""
+        """Parse a request for a model answer."""
         read = read_chat if call.route.name == "chat" else read_generate
         return replace(read(call.body), key=call.bearer, conversation=call.conversation)
 
     def document(self, request: Request, reply: Reply) -> Any:
-        """The only line of an answer that is not streamed."""
+        """Return the only line of an answer that is not streamed."""
         return document(reply, **request.options)
 
     def frames(self, request: Request, reply: Reply) -> Sequence[Frame[bytes]]:
-        """The lines of an answer."""
+        """Return the lines of an answer."""
         return list(frames(reply, **request.options))
 
     def headers(self, request_id: str, allowance: Allowance | None, now: float) -> Mapping[str, str]:  # noqa: ARG002
-        """Nothing: Ollama tells neither ids nor limits."""
+        """Return the headers of every answer: neither ids nor limits."""
         return {}
 
     def error(self, error: ApiError, request_id: str, now: float) -> Document:  # noqa: ARG002
-        """An error; Ollama does not say when to come back."""
+        """Return an error response, without a retry hint."""
         value = {"error": error.message}
         if error.kind is ErrorKind.AUTHENTICATION:
             value["signin_url"] = "https://ollama.com/connect"
         return Document(_STATUSES[error.kind], compact(value))
 
     def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:  # noqa: ARG002
-        """A line that has the error instead of `done`."""
+        """Return a line with the error instead of `done`."""
         return line({"error": error.message})
 
     def other(self, call: Call, service: Service) -> Document:
-        """Tell of models, and of itself."""
+        """Handle model information and the version."""
         match call.route.name:
             case "tags":
                 models = [_listed(model.name, service.now()) for model in service.models(self.api)]
@@ -106,7 +106,7 @@ class Ollama(Wire):
                 _, name = read_model(call.body)
                 value = _shown(name, service.now())
             case "ps":
-                value = {"models": []}  # what is scripted needs no memory
+                value = {"models": []}  # a scripted model uses no memory
             case _:
                 value = {"version": VERSION}
         return Document(200, compact(value))

@@ -1,4 +1,4 @@
-"""How Ollama says what is wrong with a request."""
+"""Error messages of Ollama."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _WANTED = {
 
 
 class Wording:
-    """The words of an Ollama server, which are mostly those of its JSON reader."""
+    """Error messages of an Ollama server, mostly those of its JSON decoder."""
 
     def not_json(self, reason: str) -> ApiError:
-        """The body cannot be read as JSON."""
+        """Return the error for a body that is not JSON."""
         if reason.startswith("EOF while parsing a value at line 1 column 0"):
             return invalid("missing request body")
         return invalid(f"invalid JSON: {reason}")
 
     def missing(self, path: Path) -> ApiError:
-        """A required member is not there."""
+        """Return the error for a missing required member."""
         return invalid(f"{path[-1]} is required", path)
 
     def mistyped(self, path: Path, wanted: Sequence[Kind], value: Any) -> ApiError:
-        """A value is of another type than those that are wanted."""
+        """Return the error for a value of the wrong type."""
         kind = Kind.of(value)
         names = ".".join(["Request", *(str(step) for step in path if isinstance(step, str))])
         return invalid(
@@ -48,14 +48,14 @@ class Wording:
         )
 
     def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
-        """A text is none of those that are allowed."""
+        """Return the error for a text that is not an allowed value."""
         return invalid(f"invalid {path[-1]}: {value}, must be one of [{' '.join(choices)}]", path)
 
     def unexpected(self, path: Path) -> None:  # noqa: ARG002
-        """Unknown members are ignored."""
+        """Ignore unknown members."""
         return
 
 
 def invalid(message: str, path: Path = ()) -> ApiError:
-    """A request that is not valid."""
+    """Return an invalid request error."""
     return ApiError(ErrorKind.INVALID_REQUEST, message, param=bracketed(path) or None)

@@ -1,1 +1,1 @@
-"""What the APIs of OpenAI, and those that follow them, have in common."""
+"""Common parts of the OpenAI APIs and of compatible ones."""

@@ -1,4 +1,4 @@
-"""Headers and errors, which every operation of every OpenAI API answers with."""
+"""Headers and errors of all OpenAI operations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Shape", "details", "document", "duration", "error_document", "header
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What an error of some kind looks like."""
+    """The format of a kind of error."""
 
     status: int
     type: str
@@ -47,30 +47,30 @@ _SHAPES = {
 
 
 def shape(error: ApiError) -> Shape:
-    """What the error looks like; its own code goes before the usual one."""
+    """Return the format of an error; its own code overrides the default one."""
     usual = _SHAPES[error.kind]
     limited_by_tokens = error.kind is ErrorKind.RATE_LIMIT and "tokens per min" in error.message
     return Shape(usual.status, "tokens" if limited_by_tokens else usual.type, error.code or usual.code)
 
 
 def details(error: ApiError, looks: Shape) -> dict[str, Any]:
-    """The object that says what went wrong."""
+    """Return the error object."""
     return {"message": error.message, "type": looks.type, "param": error.param, "code": looks.code}
 
 
 def error_document(error: ApiError, looks: Shape, now: float) -> Document:
-    """An error as an answer."""
+    """Return an error response."""
     body = compact({"error": details(error, looks)})
     return Document(looks.status, body, retry_headers(error.retry, now))
 
 
 def document(value: Any) -> Document:
-    """A JSON value as an answer."""
+    """Return a JSON value as a response."""
     return Document(200, compact(value))
 
 
 def headers(request_id: str, allowance: Allowance | None) -> Mapping[str, str]:
-    """The headers of every answer."""
+    """Return the headers of every answer."""
     found = {"x-request-id": f"req_{request_id}", "openai-version": "2020-10-01"}
     if allowance is not None:
         found |= _limits("requests", allowance.requests) | _limits("tokens", allowance.tokens)
@@ -88,7 +88,7 @@ def _limits(name: str, bucket: Bucket | None) -> dict[str, str]:
 
 
 def duration(seconds: float) -> str:
-    """A time span as `17ms`, `1.5s`, `6m0s` or `1h0m0s`, never shorter than it is."""
+    """Format a duration as `17ms`, `1.5s`, `6m0s` or `1h0m0s`, rounded up."""
     milliseconds = ceil(seconds * 1000)
     if milliseconds < 1000:  # noqa: PLR2004 - a second
         return f"{milliseconds}ms"

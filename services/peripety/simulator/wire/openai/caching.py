@@ -1,4 +1,4 @@
-"""What a request says about the prompt cache."""
+"""Prompt cache members of a request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TTLS = ("30m", "12h")
 
 
 def marker(part: Fields) -> Marker | None:
-    """The breakpoint on a content part; without a lifetime of its own, it has the request's."""
+    """Return the breakpoint on a content part; without a TTL of its own, it has the TTL of the request."""
     breakpoint_ = part.object("prompt_cache_breakpoint", None)
     if breakpoint_ is None:
         return None
@@ -31,12 +31,12 @@ def marker(part: Fields) -> Marker | None:
 
 
 def read_controls(body: Fields, options: Sequence[str], ttls: Sequence[str]) -> dict[str, Any]:
-    """The cache controls of a request as a whole, as they were sent.
+    """Return the cache controls of a request, as sent.
 
     Args:
         body: the request.
         options: the members of `prompt_cache_options`.
-        ttls: the lifetimes that may be asked for.
+        ttls: the valid TTLs.
     """
     if _ANY.isdisjoint(body.value):
         return {}

@@ -1,4 +1,4 @@
-"""Who asks."""
+"""Credentials of a request."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ __all__ = ["credential"]
 
 
 def credential(call: Call) -> str:
-    """Who asks: a bearer token, or the key in the header that Azure reads."""
+    """Return the bearer token, or the key in Azure's header."""
     return call.bearer or call.headers.get("api-key", "")

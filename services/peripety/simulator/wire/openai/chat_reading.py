@@ -1,4 +1,4 @@
-"""The body of a chat completion, as OpenAI reads it."""
+"""Chat completion request parser."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _METADATA = 16
 
 
 def read(call: Call) -> Request:
-    """A request for a chat completion."""
+    """Parse a chat completion request."""
     body = Fields.parse(call.body, Wording())
     _check_members(body)
     name = body.text("model", call.params.get("deployment"))
@@ -112,7 +112,7 @@ def read(call: Call) -> Request:
 
 
 def _check_members(body: Fields) -> None:
-    """Refuse what is not known, and look at what nothing else does; most requests have none of it."""
+    """Reject unknown members, and check rarely used ones."""
     for name in _REFUSED:
         if body.value.get(name) is not None:
             raise unsupported(name, _REPLACED.get(name))
@@ -133,7 +133,7 @@ def _check_members(body: Fields) -> None:
 
 
 def read_metadata(body: Fields) -> Mapping[str, str] | None:
-    """The caller's own notes: up to 16 texts."""
+    """Parse the caller's metadata: up to 16 texts."""
     notes = body.object("metadata", None)
     if notes is None:
         return None
@@ -148,7 +148,7 @@ def read_metadata(body: Fields) -> Mapping[str, str] | None:
 
 
 def _read_format(body: Fields, draft: Draft) -> Mapping[str, Any] | None:
-    """The schema of the answer; empty for any JSON."""
+    """Return the JSON Schema of the answer; empty for any JSON."""
     chosen = body.object("response_format", None)
     if chosen is None:
         return None
@@ -171,7 +171,7 @@ def _read_format(body: Fields, draft: Draft) -> Mapping[str, Any] | None:
 
 
 def mentions_json(draft: Draft) -> bool:
-    """Whether anything that was said has the word JSON in it."""
+    """Return True if a message contains the word JSON."""
     return any("json" in text.lower() for text in (draft.system, *(each.text for each in draft.messages)))
 
 
@@ -190,7 +190,7 @@ def _read_limit(body: Fields, model: Model) -> int | None:
 
 
 def stops(body: Fields, most: int) -> tuple[str, ...]:
-    """The texts at which the answer ends."""
+    """Parse the stop sequences."""
     value = body.get("stop", Kind.STRING, Kind.ARRAY, default=None)
     if value is None:
         return ()
@@ -201,7 +201,7 @@ def stops(body: Fields, most: int) -> tuple[str, ...]:
 
 
 def read_stream(body: Fields) -> tuple[bool, dict[str, Any]]:
-    """Whether the answer is streamed, and how."""
+    """Return whether the answer is streamed, and the stream options."""
     stream = body.flag("stream", None) or False
     options = body.object("stream_options", None)
     if options is None:

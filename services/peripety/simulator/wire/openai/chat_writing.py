@@ -1,4 +1,4 @@
-"""A chat completion, whole and as chunks of a stream."""
+"""Chat completion writer: complete, or as stream chunks."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Delta = tuple[dict[str, Any], Tag, int]
 
 
 class Completion:
-    """One answer, in the words of OpenAI; dialects override what they say otherwise."""
+    """An answer in OpenAI's format; compatible APIs override what differs."""
 
     def __init__(self, request: Request, reply: Reply) -> None:
         self.request = request
         self.reply = reply
 
     def document(self) -> dict[str, Any]:
-        """The answer as one JSON value."""
+        """Return the answer as one JSON value."""
         choice = {
             "index": 0,
             "message": self.message(),
@@ -54,7 +54,7 @@ class Completion:
         }
 
     def frames(self) -> Iterator[Frame[bytes]]:
-        """The answer as a stream."""
+        """Yield the answer as a stream."""
         options = self.request.options
         envelope = self.envelope("chat.completion.chunk")
         head = compact(envelope)[:-1] + b',"choices":[{"index":0,"delta":'
@@ -76,10 +76,10 @@ class Completion:
             yield Frame(sse.event(compact(last)), Tag.USAGE)
         yield Frame(_DONE, Tag.END)
 
-    # ---- what the dialects say otherwise
+    # ---- hooks of compatible APIs
 
     def envelope(self, kind: str) -> dict[str, Any]:
-        """What the whole answer and each of its chunks begin with."""
+        """Return the first members of an answer and of each chunk."""
         reply = self.reply
         return {
             "id": f"chatcmpl-{reply.id}",
@@ -91,7 +91,7 @@ class Completion:
         }
 
     def message(self) -> dict[str, Any]:
-        """The message of a whole answer."""
+        """Return the message of a complete answer."""
         said: dict[str, Any] = {
             "role": "assistant",
             "content": texts(self.reply, Text),
@@ -102,7 +102,7 @@ class Completion:
         return {**said, "tool_calls": calls} if calls else said
 
     def calls(self) -> list[dict[str, Any]]:
-        """The tool calls of a whole answer."""
+        """Return the tool calls of a complete answer."""
         return [
             {"id": f"call_{part.id}", "type": "function", "function": _function(part.name, part.json)}
             for part in self.reply.parts
@@ -110,15 +110,15 @@ class Completion:
         ]
 
     def deltas(self) -> Iterator[Delta]:
-        """What each chunk adds, with what it carries and how many tokens of output."""
-        # Thoughts are not shown; the time that they take passes before anything is.
+        """Yield the content of each chunk, with its tag and number of output tokens."""
+        # Reasoning is hidden, but its time passes before the first output.
         hidden = sum(count(part.text) for part in self.reply.parts if isinstance(part, Reasoning))
         content = "" if texts(self.reply, Text) is not None else None
         yield {"role": "assistant", "content": content, "refusal": None}, Tag.START, hidden
         yield from self.spoken()
 
     def spoken(self) -> Iterator[Delta]:
-        """What the chunks add that carry prose, refusals and calls."""
+        """Yield the chunks with prose, refusals and tool calls."""
         index = 0
         for part in self.reply.parts:
             if isinstance(part, Text):
@@ -140,7 +140,7 @@ class Completion:
                 index += 1
 
     def usage(self, usage: Usage) -> dict[str, Any]:
-        """What it cost."""
+        """Return the usage object."""
         return {
             "prompt_tokens": usage.input,
             "completion_tokens": usage.output,
@@ -160,18 +160,18 @@ class Completion:
 
 
 def texts(reply: Reply, *kinds: type[Text | Refusal | Reasoning]) -> str | None:
-    """The text of all parts of these kinds; None if there are none."""
+    """Return the text of all parts of these types; None without such parts."""
     found = [part.text for part in reply.parts if isinstance(part, kinds)]
     return "".join(found) if found else None
 
 
 def chunks(part: Part) -> Iterator[tuple[str, int]]:
-    """The pieces of a part, with how many tokens each of them brings."""
+    """Yield the pieces of a part, each with its number of tokens."""
     return zip(part.pieces, shares(part.pieces), strict=True)
 
 
 def served_by(tier: str | None) -> str:
-    """The service tier that serves a request that asks for one."""
+    """Return the service tier that serves a requested tier."""
     return _TIERS.get(tier or "auto", "default")
 
 
@@ -180,5 +180,5 @@ def _function(name: str, arguments: str) -> dict[str, str]:
 
 
 def obfuscation(data: bytes) -> str:
-    """Padding that hides how long a delta is; the same for the same delta."""
+    """Return deterministic padding that hides the length of a delta."""
     return sha256(data).hexdigest()[: _PAD - len(data) % _PAD]

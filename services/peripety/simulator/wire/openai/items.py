@@ -1,4 +1,4 @@
-"""The items of a Responses request: what was said, called, given back and thought."""
+"""Item parser of the Responses API: messages, tool calls, tool results and reasoning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STATUSES = ("in_progress", "completed", "incomplete")
 _INPUT = ("input_text", "input_image", "input_file")
 _OUTPUT = ("output_text", "refusal")
 _IMAGE_TOKENS = 765
-# What hosted tools leave in a history is taken as it is.
+# Items of hosted tools in a history are not checked.
 _OPAQUE = (
     "apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "compaction", "computer_call",
     "computer_call_output", "custom_tool_call", "custom_tool_call_output", "file_search_call",
@@ -36,15 +36,15 @@ _OPAQUE = (
 
 
 class Items:
-    """Reads items into a draft.
+    """Parser of items into a draft.
 
     Args:
-        draft: what they are added to.
+        draft: the conversation to extend.
     """
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._called: dict[str, str] = {}  # names of tools by the ids of their calls
+        self._called: dict[str, str] = {}  # tool names by call id
         self._answered: set[str] = set()
         self._readers: dict[str, Callable[[int, Fields], None]] = {
             "message": self._read_message,
@@ -56,7 +56,7 @@ class Items:
         }
 
     def read(self, items: Sequence[Fields]) -> None:
-        """Read all items of a conversation, what came before them first."""
+        """Parse all items of a conversation, oldest first."""
         thought: Fields | None = None
         for at, item in enumerate(items):
             kind = _kind(item, self._readers)

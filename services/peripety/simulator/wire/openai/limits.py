@@ -1,4 +1,4 @@
-"""What a model does not take, or not so much of; what each takes is told by its card."""
+"""Checks of parameters against the features and limits of a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def check_sampling(body: Fields, model: Model) -> None:
-    """Temperature and the like: within bounds, and the default where a model has no other."""
+    """Check sampling parameters: within bounds, and the default if the model has no other."""
     if _PROBABILITIES.isdisjoint(body.value) and _SAMPLING.keys().isdisjoint(body.value):
         return
     for name, (low, high, default) in _SAMPLING.items():
@@ -39,12 +39,12 @@ def check_sampling(body: Fields, model: Model) -> None:
     bounded(body, "top_logprobs", 0, 20, whole=True)
     wanted = body.flag("logprobs", None)
     if wanted or body.value.get("top_logprobs") is not None:
-        # Scripted answers have no probabilities; models that reason refuse in the same words.
+        # Scripted answers have no log probabilities; reasoning models reject them with the same message.
         raise ApiError(ErrorKind.PERMISSION, "You are not allowed to request logprobs from this model")
 
 
 def check_effort(fields: Fields, name: str, model: Model) -> str | None:
-    """How much the model is to reason."""
+    """Return the reasoning effort."""
     effort = fields.choice(name, EFFORTS, None)
     if effort is not None and not model.takes.reasoning:
         raise unsupported(".".join(map(str, fields.at(name))))
@@ -54,7 +54,7 @@ def check_effort(fields: Fields, name: str, model: Model) -> str | None:
 
 
 def check_output(body: Fields, name: str, model: Model) -> int | None:
-    """How many tokens the answer may have at most."""
+    """Return the maximum number of output tokens."""
     bounded(body, name, 1, whole=True)
     most: int | None = body.value.get(name)
     if most is not None and model.output is not None and most > model.output:
@@ -67,7 +67,7 @@ def check_output(body: Fields, name: str, model: Model) -> int | None:
 
 
 def check_caching(prompt: Prompt, model: Model) -> None:
-    """Breakpoints are for models that know them, and for those whose names tell nothing."""
+    """Reject breakpoints for models that are known not to support them."""
     if model.cache.family is Family.OPENAI_BREAKPOINTS or "*" in model.names:
         return
     if "prompt_cache_options" in prompt.controls:

@@ -1,4 +1,4 @@
-"""The messages of a chat, in the format that many providers have taken over."""
+"""Chat message parser, for the format that many providers share."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _USUAL_IMAGE_TOKENS = 765
 
 
 class Messages:
-    """Reads messages into a draft.
+    """Parser of messages into a draft.
 
     Args:
-        draft: what they are added to.
+        draft: the conversation to extend.
     """
 
     roles: Sequence[str] = ("system", "assistant", "user", "tool", "developer")
-    # The last one is the SDK's own: it sends back what it has parsed, and is not refused.
+    # The last one is a member of the SDK, which sends back its parsed value; the API accepts it.
     assistant_members: Sequence[str] = (
         "role", "content", "name", "refusal", "tool_calls", "function_call", "audio", "annotations", "parsed",
     )  # fmt: skip
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self._called: dict[str, str] = {}  # by the last answer: names of tools by id
+        self._called: dict[str, str] = {}  # tool names by call id, for the last answer
         self._awaited: list[str] = []
 
     def read(self, body: Fields) -> None:
-        """Read all messages of a request."""
+        """Parse all messages of a request."""
         messages = body.objects("messages")
         sized(body.at("messages"), messages, 1, 2**31)
         for at, message in enumerate(messages):
@@ -67,10 +67,10 @@ class Messages:
         if self._awaited:
             raise self.unanswered(self._awaited)
 
-    # ---- what the dialects say in other words
+    # ---- errors and hooks of compatible APIs
 
     def unanswered(self, ids: Sequence[str]) -> ApiError:
-        """Calls of tools have no results."""
+        """Return the error for tool calls without results."""
         return invalid(
             "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
             "'tool_call_id'. The following tool_call_ids did not have response messages: " + ", ".join(ids),
@@ -78,7 +78,7 @@ class Messages:
         )
 
     def orphaned(self, at: int) -> ApiError:
-        """A result follows no call."""
+        """Return the error for a result without a call."""
         return invalid(
             "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
             "'tool_calls'.",
@@ -86,7 +86,7 @@ class Messages:
         )
 
     def answering_nothing(self, at: int, call_id: str) -> ApiError:
-        """A result is of another call than those before it."""
+        """Return the error for a result of an unknown call."""
         return invalid(
             f"Invalid parameter: 'tool_call_id' of '{call_id}' not found in 'tool_calls' of previous "
             "message.",
@@ -94,12 +94,12 @@ class Messages:
         )
 
     def also_read(self, at: int, message: Fields, *, calling: bool) -> None:
-        """Read what only some dialects have in a message of the model's, before what it says."""
+        """Parse members of a model message that only some APIs have, before its content."""
 
     # ---- the roles
 
     def read_answer(self, at: int, message: Fields) -> None:
-        """Read one message of the model's."""
+        """Parse a model message."""
         message.only(*self.assistant_members)
         for name in ("function_call", "audio"):
             if message.value.get(name) is not None:
@@ -146,7 +146,7 @@ class Messages:
     def _content(
         self, at: int, message: Fields, role: str, types: Sequence[str], *, required: bool = True
     ) -> str:
-        """Add the blocks of a message's content; its text."""
+        """Add the blocks of a message's content, and return its text."""
         if required:
             value = message.get("content", Kind.STRING, Kind.ARRAY)
         else:

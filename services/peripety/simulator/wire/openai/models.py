@@ -1,4 +1,4 @@
-"""The list of models."""
+"""Model list of OpenAI."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["list_models", "show_model"]
 
 
 def list_models(models: Sequence[Model], owner: str) -> Document:
-    """All models of a provider."""
+    """Return all models of a provider."""
     return document({"object": "list", "data": [_entry(model, model.name, owner) for model in models]})
 
 
 def show_model(models: Sequence[Model], name: str, owner: str) -> Document:
-    """One model.
+    """Return one model.
 
     Raises:
-        ApiError: there is none of this name.
+        ApiError: the model does not exist.
     """
     for model in models:
         if any(fnmatchcase(name, glob) for glob in model.names):

@@ -1,4 +1,4 @@
-"""A request's conversation while it is read: what was said, and the blocks that are counted and cached."""
+"""Prompt draft: the conversation of a request, and its blocks for counting and caching."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Draft", "arguments"]
 
-_MESSAGE_TOKENS = 3  # what OpenAI counts for where a message begins and ends
+_MESSAGE_TOKENS = 3  # OpenAI's token count for message boundaries
 _BREAKPOINT = "prompt_cache_breakpoint"
 _INSTRUCTING = ("system", "developer")
 
 
 class Draft(Dialogue):
-    """A conversation as it grows, with its blocks."""
+    """Builder of a conversation with its blocks."""
 
     def __init__(self) -> None:
         super().__init__()
         self._blocks: list[Block] = []
 
     def prompt(self, settings: Mapping[str, Any], controls: Mapping[str, Any]) -> Prompt:
-        """All blocks.
+        """Return all blocks as a prompt.
 
         Args:
-            settings: what makes all that was cached useless when it changes; what is not set is left out.
-            controls: cache controls of the request.
+            settings: settings whose change invalidates the whole cache; unset ones are left out.
+            controls: the cache controls of the request.
         """
         kept = {name: value for name, value in settings.items() if value is not None}
         return Prompt(tuple(self._blocks), {Section.TOOLS: content(kept)}, controls)
@@ -46,7 +46,7 @@ class Draft(Dialogue):
         self._blocks.append(Block(Section.TOOLS, "tool", data, count(data.decode())))
 
     def add_schema(self, schema: Mapping[str, Any]) -> None:
-        """Add a block for the schema of the answer; it stands before the system prompt."""
+        """Add a block for the schema of the answer, before the system prompt."""
         data = content(schema)
         self._blocks.append(Block(Section.SYSTEM, "json_schema", data, count(data.decode())))
 
@@ -59,13 +59,13 @@ class Draft(Dialogue):
         tokens: int | None = None,
         marker: Marker | None = None,
     ) -> None:
-        """Add a block of a message; the first one of each message costs a little more.
+        """Add a block of a message. The first block of each message has additional tokens.
 
         Args:
             message: the index of the message.
-            role: who speaks.
-            block: what is said, with its type.
-            tokens: what it costs; by default what its JSON does.
+            role: the role.
+            block: the content, with its type.
+            tokens: its number of tokens; by default that of its JSON.
             marker: the breakpoint on it.
         """
         instructing = role in _INSTRUCTING and not self._messages
@@ -84,7 +84,7 @@ class Draft(Dialogue):
 
 
 def arguments(text: str) -> Any:
-    """The value of a call's arguments; None where they are no JSON, as a model may write them."""
+    """Return the value of tool call arguments; None if they are not JSON, as models may write them."""
     try:
         return parse(text.encode())
     except ValueError:

@@ -1,4 +1,4 @@
-"""The body of a Responses request."""
+"""Responses request parser."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _LEAST_OUTPUT = 16
 
 @dataclass(frozen=True, slots=True)
 class _Thinking:
-    """How the model is to reason."""
+    """Reasoning settings."""
 
     effort: str | None
     summary: str | None
 
 
 def read(call: Call, service: Service) -> Request:
-    """A request for a response, or for the number of its input tokens."""
+    """Parse a request for a response, or for its number of input tokens."""
     body = Fields.parse(call.body, Wording())
     _check_members(body)
     name = body.text("model", None) or call.params.get("deployment")
@@ -125,7 +125,7 @@ def _check_members(body: Fields) -> None:
 
 
 def _read_text(body: Fields, draft: Draft) -> tuple[dict[str, Any], Mapping[str, Any] | None, str | None]:
-    """The format of the answer, its schema (empty for any JSON), and how wordy it is."""
+    """Return the format of the answer, its JSON Schema (empty for any JSON), and its verbosity."""
     text = body.object("text", None)
     if text is None:
         return {"type": "text"}, None, None
@@ -156,7 +156,7 @@ def _read_text(body: Fields, draft: Draft) -> tuple[dict[str, Any], Mapping[str,
 
 
 def _read_input(body: Fields, draft: Draft, key: str, service: Service) -> list[dict[str, Any]]:
-    """Read instructions, what came before and what comes now; the items of the request itself."""
+    """Parse instructions, earlier and new items; return the items of the request itself."""
     instructions = body.text("instructions", None)
     if instructions:
         draft.instruct(instructions)
@@ -168,7 +168,7 @@ def _read_input(body: Fields, draft: Draft, key: str, service: Service) -> list[
     own = [Fields.of(item, ("input", at), body.wording) for at, item in enumerate(given)]
     previous = body.text("previous_response_id", None)
     before = [] if previous is None else store.history(service, key, previous)
-    # What was valid once is valid still: only the place of what is new is ever told.
+    # Earlier items are valid, so errors only refer to new ones.
     Items(draft).read([*(Fields(item, (), body.wording) for item in before), *own])
     return [item.value for item in own]
 
@@ -191,7 +191,7 @@ def _check_sampling(body: Fields, model: Model) -> None:
             raise unsupported(name)
     bounded(body, "top_logprobs", 0, 20, whole=True)
     if body.value.get("top_logprobs"):
-        # Scripted answers have no probabilities; models that reason refuse in the same words.
+        # Scripted answers have no log probabilities; reasoning models reject them with the same message.
         raise unsupported("top_logprobs")
 
 
@@ -214,7 +214,7 @@ def _read_obfuscation(body: Fields, *, stream: bool) -> bool:
 def _echo(
     body: Fields, form: Mapping[str, Any], verbosity: str | None, thinking: _Thinking
 ) -> dict[str, Any]:
-    """What of the request a response repeats."""
+    """Return the request members that a response repeats."""
     sent = body.value
     tools = [_shown(tool) for tool in sent.get("tools") or ()]
     parallel = body.flag("parallel_tool_calls", None)

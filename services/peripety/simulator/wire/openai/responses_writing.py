@@ -1,4 +1,4 @@
-"""A response, whole and as the events of a stream."""
+"""Response writer: complete, or as stream events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INCOMPLETE = {Stop.LENGTH: "max_output_tokens", Stop.CONTENT_FILTER: "content_f
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """An event without its number."""
+    """An event without its sequence number."""
 
     name: str
     data: Mapping[str, Any]
@@ -32,17 +32,17 @@ class _Event:
 
 
 def response_id(reply: Reply) -> str:
-    """The id of the response that is this answer."""
+    """Return the response id of an answer."""
     return f"resp_{reply.id}"
 
 
 def event(name: str, number: int, data: Mapping[str, Any]) -> bytes:
-    """An event of a stream."""
+    """Return a stream event."""
     return sse.event(compact({"type": name, "sequence_number": number, **data}), name)
 
 
 class Response:
-    """One answer."""
+    """An answer of the Responses API."""
 
     def __init__(self, request: Request, reply: Reply) -> None:
         self._request = request
@@ -51,7 +51,7 @@ class Response:
         self._cut = None if request.options["prewarm"] else _INCOMPLETE.get(reply.stop)
 
     def document(self) -> dict[str, Any]:
-        """The answer as one JSON value."""
+        """Return the answer as one JSON value."""
         tier = served_by(self._request.options["response"]["service_tier"])
         return {
             **self._object("completed" if self._cut is None else "incomplete"),
@@ -63,7 +63,7 @@ class Response:
         }
 
     def frames(self) -> Iterator[Frame[bytes]]:
-        """The answer as a stream."""
+        """Yield the answer as a stream."""
         pad = self._request.options["include_obfuscation"]
         for number, each in enumerate(self._events()):
             data = each.data
@@ -72,7 +72,7 @@ class Response:
             yield Frame(event(each.name, number, data), each.tag, each.tokens)
 
     def _object(self, status: str) -> dict[str, Any]:
-        """A response of which nothing is known yet."""
+        """Return a response object without output."""
         return {
             "id": response_id(self._reply),
             "object": "response",
@@ -93,12 +93,12 @@ class Response:
         return f"{prefix}_{self._reply.id}{at:02}"
 
     def _item(self, at: int, part: Part) -> dict[str, Any]:
-        """An item of the output, complete."""
+        """Return a complete output item."""
         last = at == len(self._reply.parts) - 1
         return self._begun(at, part) | self._filled(part, "incomplete" if self._cut and last else "completed")
 
     def _begun(self, at: int, part: Part) -> dict[str, Any]:
-        """An item when it begins."""
+        """Return an output item at its start."""
         if isinstance(part, Reasoning):
             return {"id": self._id("rs", at), "type": "reasoning", "summary": []}
         if isinstance(part, ToolUse):
@@ -119,7 +119,7 @@ class Response:
         }
 
     def _filled(self, part: Part, status: str) -> dict[str, Any]:
-        """What an item has at its end that it did not have when it began."""
+        """Return the members that an item has only at its end."""
         if isinstance(part, Reasoning):
             summary = [_summary(part.text)] if self._summarized else []
             return {"summary": summary, "encrypted_content": part.signature}
@@ -146,7 +146,7 @@ class Response:
             if isinstance(part, ToolUse):
                 yield from _call(part, place)
             elif isinstance(part, Reasoning):
-                # Thoughts that are not shown take their time all the same.
+                # Hidden reasoning takes time, too.
                 hidden = 0 if self._summarized else count(part.text)
                 if self._summarized:
                     yield from _thoughts(part, place)

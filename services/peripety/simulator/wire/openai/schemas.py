@@ -1,4 +1,4 @@
-"""The subset of JSON Schema that strict tools and strict answers are bound to."""
+"""The JSON Schema subset of strict tools and structured answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Context = tuple[str, ...]
 
 
 def fault(schema: Mapping[str, Any]) -> str | None:
-    """What keeps a schema from being strict, in OpenAI's words; None if nothing does."""
+    """Return the reason that a schema is not strict, in OpenAI's words; None if it is strict."""
     if schema.get("type") != "object":
         given = schema.get("type")
         shown = 'type: "None"' if given is None else f'type: "{given}"'

@@ -1,4 +1,4 @@
-"""Responses that are kept, so that later requests can continue or show them."""
+"""Stored responses, which later requests can continue or retrieve."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Kept = dict[str, Any]
 
 
 def kept_under(key: str, response_id: str) -> str:
-    """What a response is kept under: nobody finds what was made with another key."""
+    """Return the storage key of a response; it depends on the API key, so that other keys cannot find it."""
     return f"{fingerprint(key)} {response_id}"
 
 
 def entry(response: dict[str, Any], sent: list[dict[str, Any]]) -> Kept:
-    """What is kept of a response, with the items that were sent for it."""
+    """Return the stored value of a response, with its input items."""
     return {"response": response, "input": [_shown(item, response["id"], at) for at, item in enumerate(sent)]}
 
 
 def find(service: Service, key: str, response_id: str) -> Kept:
-    """What is kept of a response.
+    """Return a stored response.
 
     Raises:
-        ApiError: there is none of this id.
+        ApiError: the response does not exist.
     """
     _check_id("response_id", response_id)
     kept: Kept | None = service.objects(TABLE).get(kept_under(key, response_id))
@@ -42,12 +42,12 @@ def find(service: Service, key: str, response_id: str) -> Kept:
 
 
 def delete(service: Service, key: str, response_id: str) -> None:
-    """Forget a response."""
+    """Delete a stored response."""
     service.objects(TABLE).put(kept_under(key, response_id), None)
 
 
 def items(kept: Kept) -> dict[str, Any]:
-    """The items that were sent for a response, as a list of one page, the newest first."""
+    """Return the input items of a response as a list of one page, newest first."""
     sent = kept["input"][::-1]
     ids = [item["id"] for item in sent]
     return {
@@ -60,10 +60,10 @@ def items(kept: Kept) -> dict[str, Any]:
 
 
 def history(service: Service, key: str, response_id: str) -> list[dict[str, Any]]:
-    """Everything that was said up to a response, its own items included, oldest first.
+    """Return all items up to a response, including its own, oldest first.
 
     Raises:
-        ApiError: the response, or one before it, is not there.
+        ApiError: the response, or an earlier one, does not exist.
     """
     _check_id("previous_response_id", response_id)
     table = service.objects(TABLE)
@@ -86,7 +86,7 @@ def _check_id(name: str, response_id: str) -> None:
 
 
 def _shown(item: dict[str, Any], response_id: str, at: int) -> dict[str, Any]:
-    """An item as it is listed: with an id and a status, and the content of a message in parts."""
+    """Return an item as listed: with an id and a status, and message content in parts."""
     own = {"id": f"item_{response_id.removeprefix('resp_')}{at:02}", "status": "completed"}
     shown = own | {name: value for name, value in item.items() if value is not None}
     if isinstance(item.get("content"), str):

@@ -1,4 +1,4 @@
-"""Tools and the choice among them: Chat Completions nests what a function is, Responses does not."""
+"""Tools and tool choice. Chat Completions nests function members; Responses does not."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MODES = ("auto", "required")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where an API writes what a function is.
+    """Format of a function in an API.
 
     Attributes:
-        nested: in a member `function` beside the type, not beside the type itself.
-        members: what a function has, its type not counted.
-        hosted: types of tools that run at the provider; a scripted model never calls them.
+        nested: True if the members are in `function`, beside the type.
+        members: the members of a function, without its type.
+        hosted: types of provider-hosted tools; a scripted model never calls them.
     """
 
     nested: bool
@@ -35,7 +35,7 @@ class Layout:
     hosted: tuple[str, ...]
 
     def tools(self, body: Fields) -> tuple[Tool, ...]:
-        """The functions of a request; everything else about tools is checked."""
+        """Return the functions of a request; check all other tool members."""
         given = body.get("tools", Kind.ARRAY, default=None)
         body.flag("parallel_tool_calls", None)
         if self.nested and given is not None:

@@ -1,4 +1,4 @@
-"""How OpenAI says what is wrong with a request."""
+"""Error messages of OpenAI."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 
 
 class Wording:
-    """The words of `api.openai.com`."""
+    """Error messages in the words of `api.openai.com`."""
 
     def not_json(self, reason: str) -> ApiError:
-        """The body cannot be read as JSON."""
+        """Return the error for a body that is not JSON."""
         return invalid(
             "We could not parse the JSON body of your request. (HINT: This likely means you aren't using "
             "your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not "
@@ -39,7 +39,7 @@ class Wording:
         )
 
     def missing(self, path: Path) -> ApiError:
-        """A required member is not there."""
+        """Return the error for a missing required member."""
         if path == ("model",):
             return invalid("you must provide a model parameter")
         return invalid(
@@ -47,7 +47,7 @@ class Wording:
         )
 
     def mistyped(self, path: Path, wanted: Sequence[Kind], value: Any) -> ApiError:
-        """A value is of another type than those that are wanted."""
+        """Return the error for a value of the wrong type."""
         names = [_NAMES[kind] for kind in wanted]
         expected = f"one of {', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
         at = bracketed(path) or "body"
@@ -55,7 +55,7 @@ class Wording:
         return invalid(message, path, "invalid_type")
 
     def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
-        """A text is none of those that are allowed."""
+        """Return the error for a text that is not an allowed value."""
         quoted = [f"'{choice}'" for choice in choices]
         if len(quoted) > 2:  # noqa: PLR2004 - three are a list with commas
             quoted = [", ".join(quoted[:-1]) + ",", quoted[-1]]
@@ -63,18 +63,18 @@ class Wording:
         return invalid(message, path, "invalid_value")
 
     def unexpected(self, path: Path) -> ApiError:
-        """A member that this object does not have."""
+        """Return the error for an unknown member."""
         return invalid(f"Unknown parameter: '{bracketed(path)}'.", path, "unknown_parameter")
 
 
 def invalid(message: str, path: Path | str | None = None, code: str | None = None) -> ApiError:
-    """A request that is not valid, in words of its own."""
+    """Return an invalid request error with its own message."""
     param = path if isinstance(path, str) else bracketed(path) if path else None
     return ApiError(ErrorKind.INVALID_REQUEST, message, param=param, code=code)
 
 
 def unsupported(name: str, instead: str | None = None) -> ApiError:
-    """A parameter that is not for this model."""
+    """Return the error for a parameter that the model does not support."""
     message = f"Unsupported parameter: '{name}' is not supported with this model."
     if instead is not None:
         message += f" Use '{instead}' instead."
@@ -82,7 +82,7 @@ def unsupported(name: str, instead: str | None = None) -> ApiError:
 
 
 def unsupported_value(name: str, value: Any, only: Any) -> ApiError:
-    """A value that this model does not take."""
+    """Return the error for a value that the model does not support."""
     message = (
         f"Unsupported value: '{name}' does not support {value} with this model. Only the default ({only}) "
         "value is supported."
@@ -91,7 +91,7 @@ def unsupported_value(name: str, value: Any, only: Any) -> ApiError:
 
 
 def bounded(fields: Fields, name: str, low: float, high: float | None = None, *, whole: bool = False) -> None:
-    """Refuse a number that is not within bounds, or no number; one that is left out is fine."""
+    """Reject a member that is not a number within bounds; a missing member is valid."""
     if fields.value.get(name) is None:
         return
     value = fields.integer(name) if whole else fields.number(name)
@@ -109,7 +109,7 @@ def bounded(fields: Fields, name: str, low: float, high: float | None = None, *,
 
 
 def sized(path: Path, items: Sequence[Any], low: int, high: int) -> None:
-    """Refuse an array that is too short or too long."""
+    """Reject an array that is too short or too long."""
     count = len(items)
     if low <= count <= high:
         return
@@ -129,7 +129,7 @@ def sized(path: Path, items: Sequence[Any], low: int, high: int) -> None:
 
 
 def named(fields: Fields, name: str = "name") -> str:
-    """A name of a tool or schema: up to 64 letters, digits, underscores and dashes."""
+    """Return the name of a tool or schema: up to 64 letters, digits, underscores and dashes."""
     value = fields.text(name)
     path = fields.at(name)
     where = bracketed(path)
