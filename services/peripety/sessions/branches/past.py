@@ -1,4 +1,4 @@
-"""Earlier states of sessions, played again from the nearest snapshot."""
+"""Reconstruction of earlier states of a session by replay from the nearest snapshot."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ __all__ = ["state_at"]
 
 
 async def state_at(store: SessionStore, rulesets: Rulesets, session_id: str, turn: int) -> Session:
-    """A session as it was after a turn, with its seed, memories, hashes and last sequence of then.
+    """Return a session as it was after a turn: its seed, memories, hashes and last sequence at that time.
 
-    What belongs to the session and not to a turn of it is as it is now: its id, line, usage, narrator, table
-    and times. When the next turn of the session was the first one under another seed, that seed is set.
+    Properties of the session as a whole are the current ones: id, line, usage, narrator, table and times. If
+    the next
+    turn was the first one under another seed, that seed is set.
 
     Args:
-        store: where it is kept.
-        rulesets: the scenarios.
+        store: stores the session.
+        rulesets: the programs of scenarios.
         session_id: the session.
         turn: the turn, 0 for the start.
 
     Raises:
-        NotFoundError: there is no such session, or it has no such turn (`UNKNOWN_TURN`).
-        InternalError: the recorded turns do not come to what is recorded of them.
+        NotFoundError: the session does not exist or has no such turn (`UNKNOWN_TURN`).
+        InternalError: the replayed turns differ from the recorded ones.
     """
     past = await store.past(session_id, turn)
     if past is None:
@@ -67,7 +68,7 @@ def _recalled(program: Program, past: Past) -> Session:
 
 
 def _at_turn(session: Session, turn: int, end: End) -> Session:
-    """The session with what is recorded of the end of a turn."""
+    """Return the session with the recorded end of a turn."""
     return replace(
         session,
         turn=turn,
@@ -79,7 +80,7 @@ def _at_turn(session: Session, turn: int, end: End) -> Session:
 
 
 def _at_start(program: Program, session: Session) -> Session:
-    """The session before its first turn."""
+    """Return the session before its first turn."""
     state = program.new_state(session.first_seed)
     return replace(
         session,
