@@ -1,4 +1,4 @@
-"""What is wrong with a request by itself, before anything is read or played."""
+"""Request validation that depends on the request alone, or on a session and specification at hand."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,7}")
 
 
 def check_new_session(new: NewSession) -> None:
-    """Refuse a session that cannot be made, whatever is stored.
+    """Raise an error if a session request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -72,7 +72,7 @@ def check_new_session(new: NewSession) -> None:
 
 
 def check_players(table: Table, spec: Mapping[str, Any]) -> None:
-    """Refuse a table at which somebody would play what cannot be played.
+    """Raise an error if a seat is for an entity that is not playable.
 
     Raises:
         InvalidArgumentError: with a violation for each such seat.
@@ -88,10 +88,10 @@ def check_players(table: Table, spec: Mapping[str, Any]) -> None:
 
 
 def check_turn_request(request: TurnRequest) -> None:
-    """Refuse a turn that cannot be played in any session.
+    """Raise an error if a turn request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -105,10 +105,10 @@ def check_turn_request(request: TurnRequest) -> None:
 
 
 def check_submission(submission: Submission) -> None:
-    """Refuse what no seat of any session can hand in.
+    """Raise an error if a submission of a seat is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -123,10 +123,10 @@ def check_submission(submission: Submission) -> None:
 
 
 def check_odds_request(request: OddsRequest) -> None:
-    """Refuse a look into the future that cannot be taken of any session.
+    """Raise an error if a forecast request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -140,7 +140,7 @@ def check_odds_request(request: OddsRequest) -> None:
 
 
 def check_ongoing(session: Session) -> None:
-    """Refuse to go on with a session whose run has ended.
+    """Raise an error if the run of a session has ended.
 
     Raises:
         FailedPreconditionError: `RUN_ENDED`.
@@ -153,7 +153,7 @@ def check_ongoing(session: Session) -> None:
 
 
 def check_next_turn(expected_turn: int, session: Session) -> None:
-    """Refuse a turn that is not the next one of a session.
+    """Raise an error if a turn is not the next one of a session.
 
     Raises:
         ConflictError: `STALE_TURN`.
@@ -168,10 +168,10 @@ def check_next_turn(expected_turn: int, session: Session) -> None:
 
 
 def check_known_actions(actions: Sequence[ActionCall], spec: Mapping[str, Any]) -> None:
-    """Refuse actions that the scenario does not have.
+    """Raise an error if an action does not exist in the scenario.
 
     Raises:
-        InvalidArgumentError: one of them is none of its.
+        InvalidArgumentError: an action is unknown.
     """
     known = {action["id"] for action in spec["actions"]}
     for index, action in enumerate(actions):
@@ -181,7 +181,7 @@ def check_known_actions(actions: Sequence[ActionCall], spec: Mapping[str, Any]) 
 
 
 def check_session_id(session_id: str) -> None:
-    """Refuse a request that names no session.
+    """Raise an error if a session id is empty.
 
     Raises:
         InvalidArgumentError: the id is empty.
@@ -190,10 +190,10 @@ def check_session_id(session_id: str) -> None:
 
 
 def check_watch_request(request: WatchRequest) -> None:
-    """Refuse to follow what cannot be.
+    """Raise an error if a watch request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -206,19 +206,19 @@ def check_watch_request(request: WatchRequest) -> None:
 
 
 def check_deletion(session_id: str, request_id: str) -> None:
-    """Refuse a deletion that names nothing.
+    """Raise an error if a deletion request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for([*_required(".session_id", session_id), *_request_id(request_id)])
 
 
 def check_fork(request: Fork) -> None:
-    """Refuse a fork that cannot be made of any session.
+    """Raise an error if a fork request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -231,10 +231,10 @@ def check_fork(request: Fork) -> None:
 
 
 def check_rewind(request: Rewinding) -> None:
-    """Refuse a rewind that cannot be made of any session.
+    """Raise an error if a rewind request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     violations = [
         *_required(".session_id", request.session_id),
@@ -253,10 +253,10 @@ def check_rewind(request: Rewinding) -> None:
 
 
 def check_comparison(request: Comparison) -> None:
-    """Refuse a comparison that names no two sessions.
+    """Raise an error if a comparison request does not name two sessions.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [

@@ -1,4 +1,4 @@
-"""Bundles that anybody may have written: read once, line by line, and held to the letter."""
+"""Strict streaming reader of untrusted bundles: each line is read once and validated against the schema."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = ["Reader"]
 
 
 class Reader:
-    """A bundle that is being read: its header, its specification, its certificate, its turns, its end.
+    """Reader of a bundle: header, specification, certificate, turns and seal, in this order.
 
-    Every method raises `BundleError` at what is wrong with the lines that it reads.
+    Every method raises `BundleError` for a defect of the lines that it reads.
 
     Args:
         file: the bundle, at its beginning.
@@ -45,10 +45,10 @@ class Reader:
         self._file = file
         self._seal = Seal()
         self.line = 0
-        """The line that was read last, from 1."""
+        """Number of the last line read, from 1."""
 
     def header(self) -> Header:
-        """What the bundle says about its session."""
+        """Read the header."""
         try:
             value = self._value(self._next())
         except BundleError as error:
@@ -64,11 +64,11 @@ class Reader:
         return header_of(value)
 
     def program(self, header: Header, compiled: Callable[[bytes], Program]) -> Program:
-        """The specification, compiled.
+        """Read and compile the specification.
 
         Args:
             header: the header.
-            compiled: compiles a canonical document, or raises SpecError.
+            compiled: compiles a canonical document or raises SpecError.
         """
         line = self._next()
         try:
@@ -79,7 +79,7 @@ class Reader:
         return program
 
     def certificate(self, header: Header) -> Certificate | None:
-        """The certificate, if there is one. It is about the specification; it is not computed again."""
+        """Read the certificate, if any. It must match the specification; its contents are not recomputed."""
         if header.certificate_hash is None:
             return None
         line = self._next()
@@ -92,7 +92,7 @@ class Reader:
         return certificate
 
     def turns(self, header: Header) -> Iterator[BundledTurn]:
-        """The turns, oldest first."""
+        """Yield the turns, oldest first."""
         requests: set[str] = set()
         for turn in range(1, header.turns + 1):
             value = self._value(self._next())
@@ -106,7 +106,7 @@ class Reader:
             yield self._turn(value)
 
     def end(self) -> None:
-        """The end: nothing is missing, nothing was changed, and nothing follows."""
+        """Read the seal, and check that nothing is missing, changed or appended."""
         expected = self._seal.line()
         self.line += 1
         found = next_line(self._file, len(expected) + 1)
@@ -135,7 +135,7 @@ class Reader:
         return turn
 
     def _next(self) -> bytes:
-        """The next line, without its end."""
+        """Read the next line without its line feed."""
         self.line += 1
         line = next_line(self._file, MOST_LINE_BYTES + 1)
         if len(line) > MOST_LINE_BYTES:
@@ -153,7 +153,7 @@ class Reader:
             raise BundleError(Defect(self.line, finding) for finding in error.findings) from None
 
     def _hold_to(self, part: str, value: Any, place: str = "") -> None:
-        """Refuse a part that is not what the schema says."""
+        """Validate a part against its schema."""
         findings = check(schema_of(part), value)
         if findings:
             raise BundleError(
