@@ -1,7 +1,8 @@
-"""What a narrator does with tools: acts for what the player said, reads the state, casts dice.
+"""Execution of the narrator's tool calls: actions for the player's input, state queries and dice.
 
-The engine decides about every call at once, and what it did stays done. A result is short JSON; that of a
-call which failed says how to do better.
+The engine decides about every call at once, and executed calls are not undone. A result is short JSON; the
+result of a
+failed call explains how to correct it.
 """
 
 from __future__ import annotations
@@ -33,30 +34,30 @@ if TYPE_CHECKING:
 __all__ = ["Hands"]
 
 _CALLS = 16
-"""The most calls of one answer that are carried out."""
+"""Maximum number of calls of one answer that are executed."""
 _ANSWERED_CALLS = 64
-"""The most that are answered at all."""
+"""Maximum number of calls of one answer that get a result."""
 _ACTIONS = 16
-"""The most actions of a turn, the player's included."""
+"""Maximum number of actions of a turn, including the player's."""
 _ARGUMENTS_CHARACTERS = 16 * 1024
 _NAME_CHARACTERS = 64
 _NAMES = 24
 _RESULT_CHARACTERS = 4_000
-# What a turn changes is sent in one message.
+# The changes of a turn are sent in one message.
 _RECORD_BYTES = 512 * 1024
 _KEPT_VERSIONS = 64
 
 
 class _RefusedError(Exception):
-    """A call that is not carried out; the text says how to do better."""
+    """A rejected call; the text explains how to correct it."""
 
 
 class Hands:
-    """Carries out the calls of one turn.
+    """Executor of the tool calls of one turn.
 
     Args:
         scene: the turn.
-        played: how it ends, if the narrator knows; None while the actions of the turn are open.
+        played: the result of the turn if the narrator knows it; None while it may still act.
     """
 
     def __init__(self, scene: Scene, played: Played | None) -> None:
@@ -68,20 +69,20 @@ class Hands:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """What is offered; the same in every turn of a scenario."""
+        """The offered tools; the same in every turn of a scenario."""
         return tuple(one.tool for one in self._tools.values())
 
     @property
     def knows_the_world(self) -> bool:
-        """Whether the narrator was told how the turn ends."""
+        """True if the narrator has seen the result of the turn."""
         return self._known is not None
 
     def takes(self, calls: Sequence[ToolCall], answered: Iterable[str]) -> bool:
-        """Whether the calls of an answer can be answered: not too many, and each by an id of its own.
+        """Return True if the calls of an answer can get results: not too many, and with unique ids.
 
         Args:
             calls: the calls.
-            answered: the ids of those before.
+            answered: ids of earlier calls.
         """
         ids = {call.call_id for call in calls}
         taken = len(calls) <= _ANSWERED_CALLS and len(ids) == len(calls) and ids.isdisjoint(answered)
@@ -90,14 +91,14 @@ class Hands:
         return taken
 
     def refuse(self, calls: Sequence[ToolCall]) -> None:
-        """Note calls that get no answer."""
+        """Count calls that get no result."""
         self._count(tool_calls=len(calls), refused_calls=len(calls))
 
     def carry_out(self, calls: Sequence[ToolCall]) -> tuple[tuple[ToolResult, ...], tuple[Event, ...]]:
-        """Carry out the calls of one answer, in order.
+        """Execute the calls of one answer, in order.
 
         Returns:
-            A result for each call, and what is to be told of them.
+            A result for each call, and the events to send.
         """
         self._count(tool_rounds=1, tool_calls=len(calls))
         results: list[tuple[ToolCall, dict[str, Any], bool]] = []
@@ -116,7 +117,7 @@ class Hands:
         return told, tuple(events)
 
     def _tell_the_world(self, results: list[tuple[ToolCall, dict[str, Any], bool]], played: Played) -> None:
-        """Let the last action of the round say how the turn ends."""
+        """Add the result of the turn to the result of the round's last action."""
         self._known, self._foreseen = played, None
         self._scene.stage.promise(played.world)
         last = next(answer for _, answer, _ in reversed(results) if answer.get("accepted"))
@@ -154,7 +155,8 @@ class Hands:
             raise _RefusedError(f"a turn takes at most {_ACTIONS} actions; tell it")
         call = ActionCall(action_id, given)
         try:
-            # What cannot be taken, or leaves a turn that cannot end, is only tried.
+            # Tried on a fork: an action that is rejected, or after which the turn cannot end, must not be
+            # applied.
             trial = board.fork()
             resolved: ActionResolved = trial.act(call)[0]  # type: ignore[assignment]
             played = trial.close() if resolved.accepted else None
@@ -208,7 +210,7 @@ def _tools(rules: Rules) -> Mapping[str, ScenarioTool]:
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
-    """The arguments of a call, which are one object."""
+    """Parse the arguments of a call, which must be a JSON object."""
     if len(call.arguments) > _ARGUMENTS_CHARACTERS:
         raise _RefusedError("the arguments are too long; give only what the tool takes")
     try:

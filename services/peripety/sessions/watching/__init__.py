@@ -1,1 +1,3 @@
-"""Following sessions: what is recorded, then what happens now, worked out once for all who see the same."""
+"""Watch streams of sessions: recorded events, then live ones, projected once for all watchers of the same
+view.
+"""
