@@ -135,8 +135,7 @@ class Config(BaseModel):
         deepseek_api_base: base URL of DeepSeek's API.
         deepseek_api_key: API key.
         ollama_api_base: base URL of an Ollama server; if Ollama is the configured provider, `openai_api_base`
-            is
-            accepted, too.
+            is accepted, too.
         ollama_api_key: API key, if the server requires one.
         azure_api_base: base URL of an Azure OpenAI resource.
         azure_api_key: API key.
@@ -151,8 +150,7 @@ class Config(BaseModel):
         provider_total_seconds: timeout of a whole response.
         models: file of model descriptions that extends and overrides the built-in catalogue.
         limits: rate limits by provider (`openai`) or by provider and model (`openai/gpt-5`); other providers
-            have
-            their default limits.
+            have their default limits.
         daily_budget: budget of all requests of a day.
         breaker_failures: number of consecutive failures that opens the circuit breaker of a provider.
         breaker_open_seconds: seconds that the circuit breaker stays open.
@@ -328,8 +326,7 @@ class Config(BaseModel):
         """Identity of the default model: everything that distinguishes one default model from another.
 
         Some servers are distinguished only by their address. The address of a script served by this process
-        is left out,
-        as it changes every time.
+        is left out, as it changes every time.
         """
         named = (
             self.model_provider.value,

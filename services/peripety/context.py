@@ -1,9 +1,8 @@
 """Call context: deadline and request id of the current call.
 
 The server sets both at the start of a call, the client passes both to the next service, and domain code may
-read them.
-They are context variables, so tasks started inside the call inherit them. The module is independent of the
-transport.
+read them. They are context variables, so tasks started inside the call inherit them. The module is
+independent of the transport.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def deadline() -> float | None:
 
 
 def remaining() -> float | None:
-    """Return the seconds until the deadline, never negative, or None if there is no deadline."""
+    """Return the seconds until the deadline, never negative, or None without a deadline."""
     moment = _deadline.get()
     return None if moment is None else max(0.0, moment - time.monotonic())
 

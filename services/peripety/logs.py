@@ -4,8 +4,8 @@
     _log.info("call", extra={"method": name, "ms": 12})
 
 Events contain ids, codes and durations. Prompts, responses, documents and the texts of unexpected exceptions
-are not
-logged, as they may quote user input or a key. Of an exception, the type and the stack locations are logged.
+are not logged, as they may quote user input or a key. Of an exception, the type and the stack locations are
+logged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["configure", "outline"]
 
 _FRAMES = 12
 _OURS = "peripety"
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message"}  # the last two are set by formatters
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message"}  # the last two: formatters
 _PLAIN = re.compile(r"[^\s\"=\\]+", re.ASCII)
 
 

@@ -1,5 +1,4 @@
-"""pytest plugin: the fixture `llm_simulator` serves a scripted LLM on its own port for each test that uses
-it.
+"""pytest plugin: `llm_simulator` serves a scripted LLM on its own port for each test that uses it.
 
     @pytest.mark.llm_scenario("login.toml")
     def test_login(llm_simulator):
@@ -39,9 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def llm_simulator(request: pytest.FixtureRequest) -> Iterator[LlmSimulator]:
-    """Serve a scripted LLM until the test ends, with the script of the test's marker or one loaded by the
-    test.
-    """
+    """Serve a scripted LLM until the test ends, with the script of its marker or one it loads."""
     served = LlmSimulator(request.path.parent)
     marker = request.node.get_closest_marker(MARKER)
     try:

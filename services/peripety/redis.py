@@ -73,8 +73,7 @@ class RedisServer:
         """Run the block with the client.
 
         After a failure the server is not used for some seconds (circuit breaker), so that an outage does not
-        cost every
-        caller a timeout.
+        cost every caller a timeout.
 
         Raises:
             UnavailableError: the server does not respond, rejects a command, or failed moments ago.

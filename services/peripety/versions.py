@@ -91,15 +91,14 @@ class Versions:
         return row
 
     async def latest_hash(self, thing_id: str, connection: AsyncConnection) -> str | None:
-        """Return the hash of the latest version of an id, or None if there is no version."""
+        """Return the hash of the latest version of an id, or None if no version exists."""
         row = await self.find(select(self.content), thing_id, None, connection)
         return None if row is None else str(row[0])
 
     async def page(
         self, query: Select[Any], asked_size: int, page_token: str, connection: AsyncConnection
     ) -> Page[Row[Any]]:
-        """Return a page of the versions that a query selects, newest first; the query must select the
-        position.
+        """Return a page of the versions that a query with the position selects, newest first.
 
         Raises:
             InvalidArgumentError: the size is negative or the token is invalid.

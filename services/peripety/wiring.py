@@ -1,8 +1,7 @@
 """Service container passed to each bind function: settings, server, and access to other services.
 
 A service in the same process is called directly (`local`), one in another process over a channel (`channel`).
-The
-choice is made in the container and in the bind functions, never in domain code.
+The choice is made in the container and in the bind functions, never in domain code.
 """
 
 from __future__ import annotations

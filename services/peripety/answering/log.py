@@ -1,5 +1,4 @@
-"""Idempotency store: the responses to a request are stored under its id and replayed when the request is sent
-again.
+"""Idempotency store: responses are stored under their request id and replayed when the request is repeated.
 
 A client that loses its connection cannot know whether its request was carried out. It sends the request again
 with the same `request_id`, and the store returns the stored responses without doing the work a second time.
@@ -9,24 +8,20 @@ Design:
 * A response is an opaque byte string. The store knows neither the service nor the message type, so every
   streaming service shares it. `ResponseRecorder` (the stream module) does the encoding and numbering.
 * The fingerprint of the request is stored beside its id. The same id with another fingerprint is an error of
-  the
-  client (`REQUEST_ID_REUSED`): returning the stored response would silently answer a different question.
+  the client (`REQUEST_ID_REUSED`): returning the stored response would silently answer a different question.
 * The last response of the work is pending: a function that makes the change to the database. The change and
-  the
-  record of the responses commit in one transaction. Therefore either both exist or neither does, and no crash
-  between them can make a retry repeat the change.
+  the record of the responses commit in one transaction. Therefore either both exist or neither does, and no
+  crash between them can make a retry repeat the change.
 * The record is written before the last response is sent. A client that has the last response can rely on it.
 * Work that is interrupted leaves no record, and a retry starts it from the beginning. Partial responses are
-  not
-  stored: they would need a lease and a cleanup, and work that must survive a crash is a durable run instead.
+  not stored: they would need a lease and a cleanup, and work that must survive a crash is a durable run
+  instead.
 * Within a process, requests with the same id are single-flight: the second one waits for the first and reads
-  its
-  record. Between processes there is no lock; the second one to commit loses with `ANSWERED_MEANWHILE` and can
-  fetch the record of the winner. A distributed lock was not worth its failure modes, as the loser only wastes
-  work.
+  its record. Processes do not lock each other; the second one to commit loses with `ANSWERED_MEANWHILE` and
+  can fetch the record of the winner. A distributed lock was not worth its failure modes, as the loser only
+  wastes work.
 * A caller that resumes a stream gives the number of responses it has (`after`). If there is no record, the
-  error
-  `WORK_NOT_FOUND` makes it start over, because repeated work may produce other responses.
+  error `WORK_NOT_FOUND` makes it start over, because repeated work may produce other responses.
 * Records expire after a day. Each write deletes the expired ones, so no background job is needed.
 """
 
@@ -91,8 +86,7 @@ class Pending(Generic[_Result]):
     """The final response of some work, together with the database change that produces it.
 
     The change and the record of the request are one transaction, so a request that is sent again never
-    repeats its
-    change.
+    repeats its change.
 
     Attributes:
         make: makes the change in the transaction of the given connection and returns the result.

@@ -1,10 +1,8 @@
 """gRPC channels on which every call has a deadline, carries the request id and fails with a `PeripetyError`.
 
 gRPC for Python does not propagate deadlines, and its client interceptors put a task between the caller and
-each call.
-Therefore the channel itself is wrapped: stubs made from it behave like any stub, and a cancellation reaches
-the call
-directly.
+each call. Therefore the channel itself is wrapped: stubs made from it behave like any stub, and a
+cancellation reaches the call directly.
 """
 
 from __future__ import annotations

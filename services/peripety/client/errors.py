@@ -82,9 +82,7 @@ def _details(
 
 
 def _status(metadata: Iterable[tuple[str, str | bytes]]) -> status_pb2.Status:
-    """Return the details of a status; a proxy may have truncated them, which must not hide the error
-    itself.
-    """
+    """Return the details of a status; truncation by a proxy must not hide the error itself."""
     for key, value in metadata or ():
         if key == _DETAILS_KEY and isinstance(value, bytes):
             try:

@@ -21,8 +21,7 @@ class Client:
     """Stubs of every service over one channel.
 
     Calls take generated messages and return or stream them. They raise `PeripetyError`, always have a
-    deadline (`timeout=`
-    in seconds), and end when their task is cancelled.
+    deadline (`timeout=` in seconds), and end when their task is cancelled.
 
     Attributes:
         gateway: language models.
@@ -53,9 +52,7 @@ class Client:
 
 @asynccontextmanager
 async def connect(address: str, *, max_message_bytes: int = DEFAULT_MESSAGE_BYTES) -> AsyncIterator[Client]:
-    """Open a client of the server at `host:port`; read-only methods are retried while the server is
-    unavailable.
-    """
+    """Open a client of the server at `host:port`; read-only methods are retried if it is unavailable."""
     retryable = [name for service in SERVICES for name in reads(service)]
     async with open_channel(address, max_message_bytes=max_message_bytes, retryable=retryable) as channel:
         yield Client(channel)

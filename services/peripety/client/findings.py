@@ -20,9 +20,7 @@ def finding_to_proto(finding: Finding) -> common.Finding:
 
 
 def finding_from_proto(finding: common.Finding) -> Finding:
-    """Return the finding of a message; a missing severity means error, and the remedy follows from the
-    code.
-    """
+    """Return the finding of a message; a missing severity means error."""
     warning = finding.severity == common.SEVERITY_WARNING
     severity = Severity.WARNING if warning else Severity.ERROR
     return Finding(finding.code, finding.path, finding.message, severity)

@@ -15,7 +15,7 @@ DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024
 KEEPALIVE: tuple[tuple[str, Any], ...] = (
     ("grpc.keepalive_time_ms", 30_000),  # probe a silent peer
     ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.ping_timeout_ms", 10_000),  # the effective limit: its default leaves a frozen peer connected for 60 s
+    ("grpc.http2.ping_timeout_ms", 10_000),  # its default leaves a frozen peer connected for 60 s
     ("grpc.http2.max_pings_without_data", 0),  # a turn may take minutes without sending a frame
 )
 
@@ -45,8 +45,8 @@ def service_config(retryable: Iterable[str] = ()) -> dict[str, Any]:
     """Return the gRPC service config: round-robin load balancing, and retries of safe methods.
 
     Only UNAVAILABLE is retried: no other status means both that the call may not have happened and that
-    waiting helps.
-    The throttle stops retries when one call in ten fails, so they never double the load of a failing server.
+    waiting helps. The throttle stops retries when one call in ten fails, so they never double the load of a
+    failing server.
     """
     names = [dict(zip(("service", "method"), name.split("/"), strict=True)) for name in retryable]
     policy = {

@@ -29,12 +29,10 @@ async def validate_scenarios(
     *,
     timeout: float = _DAY,  # noqa: ASYNC109 - it is the deadline of the call
 ) -> AsyncIterator[pb.SpecVerdict]:
-    """Validate specifications in batches; one message per specification takes the server several times as
-    long.
+    """Validate specifications in batches, which is several times as fast as one message each.
 
     Documents are read only as fast as the server accepts them, and the server accepts them only as fast as
-    the caller
-    consumes verdicts (back-pressure).
+    the caller consumes verdicts (back-pressure).
 
     Args:
         scenarios: `Client.scenarios`.

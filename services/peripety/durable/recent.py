@@ -1,6 +1,4 @@
-"""In-memory tail of the event log: followers in the same process need not read recent events from the
-database.
-"""
+"""In-memory tail of the event log: local followers need not read recent events from the database."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ class Recent(Generic[E]):
             self.tell()
 
     def forget(self) -> None:
-        """Clear the buffer, so that followers read the log; the log may contain the events in another
-        form.
-        """
+        """Clear the buffer, so that followers read the log, which may contain other events."""
         self._events.clear()
         self.tell()
 

@@ -32,8 +32,7 @@ class Recorder(Generic[E]):
     """Writer of the event log of one run until the run ends or waits.
 
     Small events are buffered and written together, at most about twenty times a second, and neighbours are
-    merged
-    where possible. Important changes are written at once, after all buffered events.
+    merged where possible. Important changes are written at once, after all buffered events.
 
     Args:
         store: stores the log.

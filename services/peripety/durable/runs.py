@@ -1,8 +1,7 @@
 """Client of durable runs: add, follow, list and read runs of any kind.
 
 A task of some process works on a run and writes its event log. A follower reads the log, so it can be in
-another
-process than the worker, and a lost connection does not matter.
+another process than the worker, and a lost connection does not matter.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ class DurableRuns(Generic[R, E]):
         self._workers = workers
 
     async def follow(self, run_id: str, after: int = 0) -> AsyncIterator[Recorded[E]]:
-        """Yield the events of a run after a sequence: recorded ones, then live ones, until the run ends or
-        waits.
+        """Yield the events of a run after a sequence, recorded and live, until it ends or waits.
 
         An abandoned run is claimed and continued.
 
@@ -93,9 +91,7 @@ class DurableRuns(Generic[R, E]):
         return await self._durable.get(run_id)
 
     async def aclose(self) -> None:
-        """Stop working: release all runs at once, and end followers with an error that makes them
-        reconnect.
-        """
+        """Stop working: release all runs, and end followers with an error that makes them reconnect."""
         await self._workers.aclose()
 
     async def _add(self, run: R, request: Request) -> Started[R]:

@@ -1,10 +1,8 @@
 """Tables of durable runs and their events.
 
 Every change of a run is one transaction: its new state and the events that describe it are stored together or
-not
-at all. A worker holds the lease of its run, and the store rejects writes without it. Of two processes that
-believe
-they have the run, the database lets only one write.
+not at all. A worker holds the lease of its run, and the store rejects writes without it. Of two processes
+that believe they have the run, the database lets only one write.
 """
 
 from __future__ import annotations
@@ -42,8 +40,7 @@ class RunStore(ABC, Generic[R, E]):
         database: the database of the process.
         tables: the tables of this kind.
         now: returns the time in microseconds since 1970; the clocks of all processes on one database must
-            agree
-            within the length of a lease.
+            agree within the length of a lease.
     """
 
     def __init__(self, database: Database, tables: RunTables, now: Callable[[], int]) -> None:

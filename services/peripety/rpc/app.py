@@ -193,9 +193,7 @@ def _listen(server: grpc.aio.Server, address: str) -> str:
 
 
 def _refuse_open_plaintext(config: Config, address: str) -> None:
-    """Raise an error if the server would listen to other machines without encryption and without explicit
-    consent.
-    """
+    """Raise an error for an open address without encryption, unless configuration allows it."""
     try:
         host, _ = split_address(address)
     except ValueError as error:

@@ -1,8 +1,7 @@
 """gRPC status mapping: one table from error kinds to status codes, with `google.rpc` details.
 
 The reverse is in `peripety.client.errors`. Details travel in HTTP/2 trailers, whose size clients limit: above
-about
-8 KiB the whole status is lost at random. The server keeps them below 4 KiB and counts the violations it
+about 8 KiB the whole status is lost at random. The server limits them to 4 KiB and counts the violations it
 leaves out.
 """
 

@@ -1,8 +1,7 @@
 """Call interceptor: request id, admission control, deadline, error mapping, and one log line per call.
 
 It is a single interceptor on purpose: each layer costs a sixth of the CPU time of a small call. Request bytes
-are
-decoded in the interceptor and not by the gRPC library, which would return UNKNOWN with the text of an
+are decoded in the interceptor and not by the gRPC library, which would return UNKNOWN with the text of an
 exception.
 """
 
@@ -246,9 +245,7 @@ def _explained(error: Exception, method: _Method, call: _Call) -> Exception:
 
 
 def _interruption(call: _Call) -> grpc.StatusCode:
-    """Return the status code of a call that was interrupted: neither returned nor failed with an error of
-    ours.
-    """
+    """Return the status code of a call that neither returned nor failed with an error of ours."""
     out_of_time = context.remaining() == 0
     return call.code() or (grpc.StatusCode.DEADLINE_EXCEEDED if out_of_time else grpc.StatusCode.CANCELLED)
 

@@ -1,6 +1,4 @@
-"""gRPC options of the server, each with its reason; the options of the client are in
-`peripety.client.options`.
-"""
+"""gRPC options of the server, each with its reason; see `peripety.client.options` for the client."""
 
 from __future__ import annotations
 
@@ -24,9 +22,9 @@ def server_options(config: Config) -> list[tuple[str, Any]]:
             "grpc.http2.min_ping_interval_without_data_ms",
             20_000,
         ),  # shorter than the keepalive of the clients, or gRPC closes their connections
-        ("grpc.max_receive_message_length", config.max_message_bytes),  # a message is held in memory as a whole
+        ("grpc.max_receive_message_length", config.max_message_bytes),  # messages are held in memory
         ("grpc.max_send_message_length", config.max_message_bytes),
-        ("grpc.max_concurrent_streams", 128),  # per connection, so that one client cannot use every slot
+        ("grpc.max_concurrent_streams", 128),  # per connection: no client can use every slot
         (
             "grpc.http2.bdp_probe",
             0,

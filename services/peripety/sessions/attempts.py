@@ -1,8 +1,7 @@
 """Attempt ids of turns, which encode the sequence where the attempt began.
 
 A failed attempt leaves nothing behind except the events that watchers received, and its sequences are reused.
-A
-client that resumes with such a sequence would continue after an event that does not exist; the id detects
+A client that resumes with such a sequence would continue after an event that does not exist; the id detects
 this.
 """
 

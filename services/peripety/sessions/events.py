@@ -60,8 +60,8 @@ class ActionResolved:
     """The result of an action.
 
     The first action of a turn also contains the changes and log lines of what became due at the start of the
-    turn, each
-    under its own cause. All events together therefore list changes in the order in which they were made.
+    turn, each under its own cause. All events together therefore list changes in the order in which they were
+    made.
     """
 
     action_id: str

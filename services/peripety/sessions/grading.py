@@ -35,7 +35,7 @@ class Round:
         leaked: True if restricted information was revealed.
         used: usage of language models.
         seconds: time from the request to its end.
-        first_prose: time from the request to the first prose; None if there was none.
+        first_prose: time from the request to the first prose; None without prose.
     """
 
     resolution: Resolution | None

@@ -1,8 +1,7 @@
 """Engine side of a turn: a function from the bytes of a state to the bytes of the next one.
 
 A `Board` is a turn in progress. Every change of a session goes through it, both in live play and in replay,
-so both
-have the same result.
+so both have the same result.
 """
 
 from __future__ import annotations
@@ -156,8 +155,10 @@ class Board:
         return rolled
 
     def narrate(self, changes: Sequence[Mapping[str, Any]]) -> tuple[RuleError, ...]:
-        """Apply the narrator's own changes, once per turn, all or none; return the reasons if they are
-        rejected.
+        """Apply the narrator's own changes, once per turn, all or none.
+
+        Returns:
+            The reasons if the changes are rejected.
 
         Raises:
             InvalidArgumentError: the changes are not valid JSON for the engine.

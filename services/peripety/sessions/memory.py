@@ -1,8 +1,7 @@
 """Narrator memories of a session: their owners, size limits and eviction order.
 
 The narrator writes memories, and the program decides which to store. No call returns them to a player. Only a
-later
-narration reads them, limited to what its audience may know.
+later narration reads them, limited to what its audience may know.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ def remember(
     """Return the memories after a turn, oldest first.
 
     A memory replaces an identical earlier one. If the limits are exceeded, the oldest memories are evicted.
-    The result is
-    deterministic.
+    The result is deterministic.
 
     Args:
         memories: the memories before the turn, oldest first.

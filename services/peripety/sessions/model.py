@@ -81,8 +81,7 @@ class Memory:
         content: the remembered text.
         visibility: `public`: for everyone; `private`: for the owner alone; `hidden`: for no entity.
         audience: the entity that the turn was narrated for, None for everyone. That narration drew on the
-            entity's
-            knowledge, so narrations for other entities must not read the memory.
+            entity's knowledge, so narrations for other entities must not read the memory.
     """
 
     turn: int
@@ -398,9 +397,7 @@ def digest_of(request: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to JSON without unset members, so that new optional fields do not change old
-    digests.
-    """
+    """Convert a value to JSON without unset members: new optional fields leave old digests unchanged."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):

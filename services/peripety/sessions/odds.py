@@ -1,6 +1,4 @@
-"""Forecast of the endings of a session: Monte Carlo simulation of thousands of runs from its current
-state.
-"""
+"""Forecast of the endings of a session: Monte Carlo simulation from its current state."""
 
 from __future__ import annotations
 
@@ -161,8 +159,9 @@ def _future(session: Session, ruleset: Ruleset, request: OddsRequest) -> _Future
 
 
 def _seed_after(session: Session) -> int:
-    """Return a seed derived from the session, so that repeating the request in the same turn gives the
-    same forecast.
+    """Return a seed derived from the session.
+
+    Repeating the request in the same turn gives the same forecast.
     """
     return sim.draw(session.seed, "odds", session.turn, 0) >> (64 - _SEED_BITS)
 

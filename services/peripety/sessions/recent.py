@@ -24,8 +24,7 @@ class RecentTurns:
     """LRU cache of the last turns of sessions.
 
     An entry is valid until something else happens in the session, in any process. `Session.last_sequence`
-    detects this: it
-    counts all events and never repeats.
+    detects this: it counts all events and never repeats.
 
     Args:
         store: stores the sessions.

@@ -1,8 +1,7 @@
 """Diffs of narrator memories between turns.
 
 A model writes memories, so replay cannot recompute them. Each turn records how they changed; from any turn
-with known
-memories, those of a later turn follow.
+with known memories, those of a later turn follow.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ __all__ = ["after", "decode_changes", "encode_changes", "since"]
 
 
 def since(before: Sequence[Memory], now: Sequence[Memory]) -> tuple[Kept | Memory, ...] | None:
-    """Return the diff between two lists of memories, with unchanged ones as slices; None if nothing
-    changed.
-    """
+    """Return the diff of two lists of memories, unchanged ones as slices; None if nothing changed."""
     if tuple(before) == tuple(now):
         return None
     places: dict[Memory, int] = {memory: place for place, memory in enumerate(before)}

@@ -1,10 +1,8 @@
 """Speculative execution of a turn: mechanics are sent before the narrator can change them.
 
 Mechanics are sent before the prose about them, as early as possible. The world's step is therefore sent as if
-the
-narrator made no changes of its own, which is rarely wrong. If the narrator does make changes, the events sent
-so far
-are void, and the turn is restarted with its new mechanics.
+the narrator made no changes of its own, which is rarely wrong. If the narrator does make changes, the events
+sent so far are void, and the turn is restarted with its new mechanics.
 """
 
 from __future__ import annotations
@@ -151,9 +149,8 @@ def set_up(
     """Execute the chosen actions; return the stage for the rest of the turn, and the events to send.
 
     No stage means that the turn is abandoned, and the last event contains the reason: it exceeded a limit, or
-    all actions
-    were rejected. Without actions only the world's step is applied. Rejected actions beside accepted ones are
-    reported.
+    all actions were rejected. Without actions only the world's step is applied. Rejected actions beside
+    accepted ones are reported.
 
     Args:
         board: a fresh turn.

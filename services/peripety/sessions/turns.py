@@ -1,48 +1,38 @@
 """Life of a turn: requested, decided, narrated, committed.
 
 A turn is the only operation that changes a session through the engine. It may take minutes, because a
-language model
-narrates it, and it must happen exactly once. The phases are:
+language model narrates it, and it must happen exactly once. The phases are:
 
 1. Request. Requests for the same session wait for each other in this process. A request that has been
-committed before
-   is replayed from its record (idempotency). Otherwise the request is validated against the session as it is.
-2. Decision. The engine executes the actions of the player on a copy of the state (`stage.set_up`). If nothing
-can be
-   applied, or the result cannot be sent, the turn is abandoned before a model is called.
+   committed before is replayed from its record (idempotency). Otherwise the request is validated against the
+   session as it is.
+2. Decision. The engine executes the actions of the player on a copy of the state . If nothing can be applied,
+   or the result cannot be sent, the turn is abandoned before a model is called.
 3. Narration. The narrator may add actions, dice and small changes within its scope, and writes the prose.
-Events are
-   streamed to the client and to watchers as they occur. If speculative mechanics turn out wrong, a new
-   `Accepted` event
-   restarts the stream of this turn.
-4. Commit. The turn, its events and the session's next state are written in one transaction
-(`SessionStore.commit`).
+   Events are streamed to the client and to watchers as they occur. If speculative mechanics turn out wrong, a
+   new `Accepted` event restarts the stream of this turn.
+4. Commit. The turn, its events and the session's next state are written in one transaction .
 
 Invariants:
 
 * Before the commit nothing is durable: a turn that is cancelled, crashes or loses a race leaves the session
   unchanged.
 * After the commit the events are a record; repeating the request replays them unchanged.
-* `Committed` is sent only after the commit. All earlier events are provisional, and an attempt id tells a
-  client
-  whether the events that it has belong to the attempt that was committed.
+* `Committed` is sent only after the commit. All earlier events are provisional, and the attempt id shows
+  whether they belong to the attempt that was committed.
 * The events of a turn have consecutive sequences after the session's last one. The commit is a
-  compare-and-swap on turn
-  and sequence, so of two concurrent attempts in different processes only one is stored.
+  compare-and-swap on turn and sequence, so of two concurrent attempts in different processes only one is
+  stored.
 * A committed turn fits into a message for a viewer who may see all of it. Otherwise it could never be read
   again.
 
 Rejected alternatives. A lock in the database for the time of a turn would block other writers for minutes and
-outlive
-a crashed process. A lease per session would need renewal and expiry; the compare-and-swap needs neither, and
-the cost
-of a lost race is one wasted narration. Storing events as they occur would make partial turns visible and
-would need a
-cleanup after crashes.
+outlive a crashed process. A lease per session would need renewal and expiry; the compare-and-swap needs
+neither, and the cost of a lost race is one wasted narration. Storing events as they occur would make partial
+turns visible and would need a cleanup after crashes.
 
 In a session with several seats, the due time of the turn is postponed while the turn is played, so that no
-other
-process plays it for a seat that is late (see `seats.rounds`).
+other process plays it for a seat that is late .
 """
 
 from __future__ import annotations
@@ -247,9 +237,7 @@ class Turns:
             yield event
 
     async def _may_fit(self, attempt: _Attempt, played: Played) -> bool:
-        """Return True if the turn is likely to fit; a narration of a turn that cannot be stored would be
-        wasted.
-        """
+        """Return True if the turn is likely to fit, so that no narration is wasted."""
         is_small = len(played.record) < self._room.limit // _SMALL
         return is_small or await self._fits(attempt.opened(played))
 
@@ -418,4 +406,4 @@ class _Attempt:
 
 
 def _no_seat(_request: TurnRequest, _session: Session) -> None:
-    """Return None: in a simultaneous turn there is no acting seat."""
+    """Return None, as a simultaneous turn has no single acting seat."""

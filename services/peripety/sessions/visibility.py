@@ -1,16 +1,12 @@
 """Visibility: the projection of states and events to a viewer, and the only path from the engine to a client.
 
 `sim.View` filters states and changes by the visibility labels of the scenario; this module applies it to the
-events of
-a session. Prompts, streams, reads and errors contain only what `SessionView` lets through.
+events of a session. Prompts, streams, reads and errors contain only what `SessionView` lets through.
 
 Dice follow the visibility of prose: their purpose is text of a narrator who knows its audience's secrets. The
-rules
-themselves and their literals are public: which actions were tried and are legal, which event occurred, log
-lines, and
-the messages of end conditions. Of a failed rule, its code and path are public. The engine's message may quote
-the
-state and is replaced.
+rules themselves and their literals are public: which actions were tried and are legal, which event occurred,
+log lines, and the messages of end conditions. Of a failed rule, its code and path are public. The engine's
+message may quote the state and is replaced.
 """
 
 from __future__ import annotations
@@ -87,9 +83,7 @@ class SessionView(View):
     """View of one viewer on the sessions of a scenario."""
 
     def failures(self, errors: Iterable[_Failure]) -> tuple[_Failure, ...]:
-        """Return failures of rules with their codes and paths, and only with messages that anyone may
-        read.
-        """
+        """Return failures of rules with codes and paths, but only with messages that anyone may read."""
         return tuple(
             error if error.code in _TELLING_NOTHING else replace(error, message=_FAILURE.format(error.code))
             for error in errors
@@ -100,9 +94,7 @@ class SessionView(View):
         return audience is None or audience == self.viewer
 
     def event(self, event: Event, audience: str | None) -> Event | None:
-        """Return the visible part of an event of a turn narrated for `audience`, or None if nothing is
-        visible.
-        """
+        """Return the visible part of an event of a turn narrated for `audience`, or None."""
         hears = self.hears(audience)
         seen: Event | None = event
         match event:

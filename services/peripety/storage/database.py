@@ -47,8 +47,7 @@ class Database:
 
         Raises:
             FailedPreconditionError: a package for this database is missing, or the database was written by a
-                newer
-                version of this program.
+                newer version of this program.
             UnavailableError: the database cannot be opened or written.
         """
         database = cls(SqliteFile(url) if url.startswith("sqlite:") else PostgresqlServer(url))
@@ -74,19 +73,17 @@ class Database:
         """Run the block as the only writer; if it ends without an error, its effects are durable.
 
         A cancellation that arrives after the end of the block waits for the commit, so nothing changes later.
-        Blocks that
-        wait at the same time may be committed together (group commit). Inside a block, wait only for the
-        database.
+        Blocks that wait at the same time may be committed together (group commit). Inside a block, wait only
+        for the database.
 
         Args:
             about: name of everything the block reads and changes, such as `session 5`. The block then
-                excludes only blocks
-                with the same name and blocks without a name, if the backend supports concurrent writers.
+                excludes only blocks with the same name and blocks without a name, if the backend supports
+                concurrent writers.
 
         Raises:
             UnavailableError: the database cannot be written now, and nothing was stored. With the code
-                `STORAGE_UNCERTAIN`
-                the commit failed, and the whole block may have been stored.
+                `STORAGE_UNCERTAIN` the commit failed, and the whole block may have been stored.
         """
         async with self._backend.writing(about) as connection:
             yield connection

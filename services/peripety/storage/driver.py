@@ -1,11 +1,9 @@
 """SQLite driver: statements run on the event loop unless they may block.
 
 A statement about a few rows takes microseconds. A hop to another thread and back takes much longer on a busy
-event
-loop, and a turn of a session would make dozens of them. Therefore only blocking operations run in a thread:
-starting
-a write transaction, committing, closing. A read that exceeds its time limit is interrupted and restarted
-there.
+event loop, and a turn of a session would make dozens of them. Therefore only blocking operations run in a
+thread: starting a write transaction, committing, closing. A read that exceeds its time limit is interrupted
+and restarted there.
 """
 
 from __future__ import annotations
@@ -39,8 +37,7 @@ def is_busy(error: sqlite3.OperationalError) -> bool:
 
 
 class DriverConnection:
-    """Connection with the interface that SQLAlchemy's aiosqlite dialect expects; its user controls
-    transactions.
+    """Connection for SQLAlchemy's aiosqlite dialect; its user controls transactions.
 
     Args:
         path: the file.
@@ -53,7 +50,7 @@ class DriverConnection:
         self._path = path
         self._patience = patience
         self._ends = float("inf")
-        self._connection: sqlite3.Connection | None = None  # the dialect checks this attribute for an open connection
+        self._connection: sqlite3.Connection | None = None  # checked by the dialect
         self.reads = reads
 
     @classmethod

@@ -1,8 +1,7 @@
 """Translation of database faults: failures of the disk, the network or the server become `UnavailableError`.
 
 An `UnavailableError` means that a later attempt may succeed. An invalid statement of our own stays the
-exception
-that it is.
+exception that it is.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def busy(fault: str) -> UnavailableError:
 
 
 def explain_faults(engine: AsyncEngine, explain: Explain) -> None:
-    """Replace errors of `engine` with the result of `explain`, unless that is None."""
+    """Replace errors of `engine` with the result of `explain`; None leaves the error as it is."""
 
     def handle(context: ExceptionContext) -> UnavailableError | None:
         # A broken connection that the pool detects before use is replaced; that is not an error.

@@ -1,43 +1,36 @@
 """Group commit: write blocks run one after the other and share transactions.
 
 A commit waits for the disk (fsync), and it waits as long for one block as for sixty. With one transaction per
-block,
-the number of turns per second of a process would be the number of fsyncs per second. Group commit shares one
-fsync
-between all blocks that arrive while the disk is busy.
+block, the number of turns per second of a process would be the number of fsyncs per second. Group commit
+shares one fsync between all blocks that arrive while the disk is busy.
 
 Protocol:
 
-* A block joins the open group, or opens one. A task, the leader, owns the transaction of a
-  group.
+* A block joins the open group, or opens one. A task, the leader, owns the transaction of a group.
 * Blocks that arrive while another block is running join its transaction. Blocks that arrive during a commit
-  form the
-  next group.
-* The group commits as soon as no block is running and none has waited. There is no timer: a single writer
-  pays
-  no latency, and groups grow only under load. A fixed delay was rejected for that reason.
+  form the next group.
+* The group commits as soon as no block is running and none has waited. No timer is involved: a single writer
+  pays no latency, and groups grow only under load. A fixed delay was rejected for that reason.
 * A group has at most `MOST_BLOCKS` members, because the first member waits for the last one.
 
 Invariants:
 
-* One block runs at a time (SQLite has one writer), so a block sees the database as if it were alone.
+* One block runs at a time (SQLite allows one writer), so a block sees the database as if it were alone.
 * Each block has its own savepoint. If it fails, only its own changes are rolled back.
 * A block reports its result only after the commit of its group, even if the block failed: it may have read
   uncommitted changes of earlier members, so neither its result nor its error is valid before they are
   durable.
 * If the transaction is lost, all members fail. That happens if SQLite rolled it back by itself, or if a
-  savepoint
-  cannot be rolled back. The connection is then discarded, and for no other reason, because discarding it
-  loses the
-  changes of the other members.
+  savepoint cannot be rolled back. The connection is then discarded, and for no other reason, because
+  discarding it loses the changes of the other members.
 * A cancelled block is rolled back, and a cancellation that arrives during the commit waits for it.
 
 Waiting blocks are woken all at once, not one by one. A block that only writes finishes before the next one
-starts, so
-a whole group fits in one iteration of the event loop. Fairness between blocks is first come, first served.
+starts, so a whole group fits in one iteration of the event loop. Fairness between blocks is first come, first
+served.
 
-docs/decisions/0004-storage.md has the measurements. PostgreSQL has concurrent write transactions and its own group
-commit, so its backend does not use this module.
+docs/decisions/0004-storage.md has the measurements. PostgreSQL has concurrent write transactions and its own
+group commit, so its backend does not use this module.
 """
 
 from __future__ import annotations
@@ -72,8 +65,8 @@ class GroupedWriter:
 
     Args:
         engine: opens its connection. The connection is discarded if SQLite has rolled a transaction back by
-            itself or a
-            block cannot be rolled back alone; otherwise never, as the other blocks would lose their changes.
+            itself or a block cannot be rolled back alone; otherwise never, as the other blocks would lose
+            their changes.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -85,9 +78,7 @@ class GroupedWriter:
 
     @asynccontextmanager
     async def block(self) -> AsyncIterator[AsyncConnection]:
-        """Run the block when it is its turn, first come, first served; return after the commit of its
-        group.
-        """
+        """Run the block in its turn, first come, first served; return after the commit of its group."""
         group = await self._joined()
         try:
             async with _savepoint(group) as connection:
@@ -178,9 +169,7 @@ class _Group:
 
     @property
     def is_lost(self) -> bool:
-        """True if SQLite has rolled the transaction back by itself, or a block cannot be rolled back
-        alone.
-        """
+        """True if SQLite rolled the transaction back by itself, or a block cannot be rolled back alone."""
         return self.begun.done() and self.begun.exception() is None and self.begun.result().invalidated
 
     async def end(self) -> None:

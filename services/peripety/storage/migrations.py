@@ -1,9 +1,8 @@
 """Schema migrations: steps that upgrade the database of an older version.
 
 The steps are listed in the order in which they were added, and use the table names of their time. A process
-upgrades
-a database whichever services it serves, so a step must not depend on modules that only some services import.
-docs/decisions/0004-storage.md explains how to add a step.
+upgrades a database whichever services it serves, so a step must not depend on modules that only some services
+import. docs/decisions/0004-storage.md explains how to add a step.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ def add_column(connection: Connection, table: str, column: Column[Any]) -> None:
         connection: in the transaction of the migration.
         table: name of the table.
         column: nullable, or with a `server_default`, which existing rows get, and rows that an older program
-            still
-            inserts. Constraints and indexes are not added.
+            still inserts. Constraints and indexes are not added.
     """
     if not inspect(connection).has_table(table):
         return
@@ -39,8 +37,7 @@ def add_column(connection: Connection, table: str, column: Column[Any]) -> None:
 
 
 def _lines(connection: Connection) -> None:
-    """Introduce history segments: turns belong to lines instead of sessions, so sessions can be forked and
-    rewound.
+    """Introduce history segments: turns belong to lines, so sessions can be forked and rewound.
 
     An older program that still runs fails from then on when it plays a turn, and changes nothing.
     """

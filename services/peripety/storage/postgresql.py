@@ -1,8 +1,7 @@
 """PostgreSQL backend, for a database that several processes share.
 
 Reads are REPEATABLE READ and READ ONLY. Writes are READ COMMITTED, so each statement sees what was committed
-before
-it. Each write first takes an advisory lock, so that what it checks still holds when it writes.
+before it. Each write first takes an advisory lock, so that what it checks still holds when it writes.
 """
 
 from __future__ import annotations

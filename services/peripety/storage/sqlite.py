@@ -1,10 +1,8 @@
 """SQLite backend in WAL mode with `synchronous=FULL`: committed data survives a crash of the machine.
 
 One connection writes and checkpoints; all others only read. Writers therefore queue in this process, where
-they share
-commits (group commit), and not on the file. Old SQLite libraries have a race between two checkpointing
-connections
-(docs/decisions/0004-storage.md); with one writer it cannot occur.
+they share commits (group commit), and not on the file. Old SQLite libraries have a race between two
+checkpointing connections (docs/decisions/0004-storage.md); with one writer it cannot occur.
 """
 
 from __future__ import annotations
@@ -133,8 +131,7 @@ async def _set(pragmas: tuple[str, ...], connection: DriverConnection) -> None:
     """Configure a new connection.
 
     SQLite does not wait by itself for the lock that switches a new file to WAL, and processes that start
-    together
-    compete for it, so the function retries.
+    together compete for it, so the function retries.
     """
     now = asyncio.get_running_loop().time
     patience = now() + BUSY_SECONDS

@@ -82,7 +82,7 @@ class Branches:
         now = await self._store.session(request.session_id)
         (await self._rulesets.of(now.spec_hash)).viewers.view(request.pov)
         if await self._store.rewound_by(request.session_id, named):
-            now = await self._store.session(request.session_id)  # a concurrent retry may have rewound it just now
+            now = await self._store.session(request.session_id)  # a concurrent retry may have won
         else:
             if now.turn != request.expected_turn:
                 raise ConflictError(

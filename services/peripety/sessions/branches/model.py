@@ -21,7 +21,7 @@ class Fork:
         request_id: idempotency key; repeating it returns the same fork.
         session_id: the session to fork.
         turn: the turn after which the fork begins; None for the latest one.
-        seed: seed of the following turns; None to keep the seed and so the random outcomes.
+        seed: seed of the following turns; None for the same seed and random outcomes.
         pov: the entity whose view is returned; None for the public view.
     """
 

@@ -25,8 +25,7 @@ async def state_at(store: SessionStore, rulesets: Rulesets, session_id: str, tur
     """Return a session as it was after a turn: its seed, memories, hashes and last sequence at that time.
 
     Properties of the session as a whole are the current ones: id, line, usage, narrator, table and times. If
-    the next
-    turn was the first one under another seed, that seed is set.
+    the next turn was the first one under another seed, that seed is set.
 
     Args:
         store: stores the session.

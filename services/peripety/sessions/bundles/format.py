@@ -1,8 +1,7 @@
 """Bundle format: lines of canonical JSON (docs/bundles.md).
 
 A bundle contains, in this order, a header, the specification, its certificate if it has one, a line per turn,
-and a
-seal: the hash of all previous bytes.
+and a seal: the hash of all previous bytes.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Header:
         spec_hash: version of the scenario.
         certificate_hash: hash of the certificate in the bundle; None if it has none.
         first_seed: initial seed, with which the hash chain begins.
-        next_seed: seed from the next turn on; None to keep the current one.
+        next_seed: seed from the next turn on; None if unchanged.
         turns: number of turns.
         chain_hash: hash over all turns.
         table: seats of several players, if any.

@@ -1,6 +1,4 @@
-"""Import of bundles: a bundle is received completely, verified to its end, and then stored in one
-transaction.
-"""
+"""Import of bundles: received completely, verified to the end, then stored in one transaction."""
 
 from __future__ import annotations
 
@@ -165,9 +163,7 @@ class _Draft:
             self._states.write(replay.snapshot)
 
     def _check_settings(self) -> None:
-        """Raise an error if no session could have been created with the seats and narrator options of the
-        header.
-        """
+        """Raise an error if the seats or narrator options of the header are invalid."""
         header, replay = self._read()
         viewers = Viewers(replay.program.spec)
         seats = () if header.table is None else header.table.seats
@@ -219,9 +215,7 @@ class _Draft:
         return replace(session, due=session.next_due(now)), replay.program.document
 
     def turns(self) -> Iterator[CommittedTurn]:
-        """Yield all turns again without validation: the lines are verified, and a transaction waits for
-        them.
-        """
+        """Yield all turns without validation: they are verified, and a transaction waits for them."""
         header, _ = self._read()
         self._bundle.seek(0)
         for _ in range(2 if header.certificate_hash is None else 3):

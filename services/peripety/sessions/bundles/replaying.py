@@ -42,8 +42,8 @@ class ReplayedTurn:
         computed_state_hash: computed hash of the state; empty if the turn could not be played.
         recorded_chain_hash: recorded hash over all turns.
         computed_chain_hash: computed hash over all turns; empty if the turn could not be played.
-        differences: minimal differences between recorded and computed values, with pointers into
-            `{record, events}`.
+        differences: minimal differences between recorded and computed values, with pointers into `{record,
+            events}`.
     """
 
     turn: int
@@ -149,8 +149,9 @@ def _record_differences(record: Mapping[str, Any], played: Played) -> Iterator[F
 
 
 def _event_differences(events: Sequence[Event], played: Played, kinds: tuple[type, ...]) -> Iterator[Finding]:
-    """Yield the differences of the events of some kinds. Dice are compared separately, as they may lie
-    between actions.
+    """Yield the differences of the events of some kinds.
+
+    Dice are compared separately, as they may lie between actions.
     """
     recorded = [(index, event) for index, event in enumerate(events) if isinstance(event, kinds)]
     computed = [event for event in played.events if isinstance(event, kinds)]

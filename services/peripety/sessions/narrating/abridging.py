@@ -40,9 +40,7 @@ def clipped(text: str, limit: int) -> str:
 
 
 def abridged(value: Any, room: int) -> Any:
-    """Truncate long strings and containers of a JSON value to fit `room` bytes; return None if it cannot
-    fit.
-    """
+    """Truncate long strings and containers to fit a value into `room` bytes; return None if impossible."""
     for items, characters in _GENEROSITY:
         shown = _sparse(value, items, characters)
         if size(shown) <= room:

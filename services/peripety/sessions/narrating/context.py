@@ -1,11 +1,9 @@
 """User message of the narrator's prompt: the turn, limited to what its audience may know and to a fixed size.
 
 The system text is the same for the life of a session. The user message changes every turn, but is a small
-part of the
-prompt whatever the size of the state: about four fifths of the prompt stay the same and can be cached. The
-last turn
-of a long session therefore costs as much as its twentieth. The history gets the bytes that the other parts
-leave.
+part of the prompt whatever the size of the state: about four fifths of the prompt stay the same and can be
+cached. The last turn of a long session therefore costs as much as its twentieth. The history gets the bytes
+that the other parts leave.
 """
 
 from __future__ import annotations
@@ -190,9 +188,7 @@ def _suggested(action: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _history(scene: Scene, room: int) -> list[dict[str, Any]]:
-    """Return the previous turns in at most `room` bytes: several short summaries are preferred to one long
-    one.
-    """
+    """Return the previous turns in at most `room` bytes; several short summaries beat one long one."""
     turns = summaries(scene)
     most, shorter = _newest(turns, room), _newest([in_brief(turn) for turn in turns], room)
     return most if len(most) >= min(_TURNS_AT_LENGTH, len(shorter)) else shorter

@@ -1,8 +1,7 @@
 """Execution of the narrator's tool calls: actions for the player's input, state queries and dice.
 
 The engine decides about every call at once, and executed calls are not undone. A result is short JSON; the
-result of a
-failed call explains how to correct it.
+result of a failed call explains how to correct it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Narrator of turns: a language model that may act, read and roll dice with tools, and then writes the prose.
 
 The model sees only what the point of view may see, and decides nothing: the engine validates every call and
-every
-change. Its prose is streamed while it is written. Whatever fails, the turn gets a narration.
+every change. Its prose is streamed while it is written. Whatever fails, the turn gets a narration.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ class Narrator:
                         told = item
                     else:
                         yield item
-        except Exception as error:  # noqa: BLE001 - whatever a model does, the turn goes on
+        except Exception as error:  # noqa: BLE001 - the turn continues whatever a model does
             problem = error
         if told is None:
             reason = _reason(problem)
@@ -115,7 +114,7 @@ class Narrator:
                     told = item
                 else:
                     yield item
-        assert told is not None  # noqa: S101 - giving up tells the turn
+        assert told is not None  # noqa: S101 - the fallback ends with Told
         yield replace(told, usage=allowance.used)
 
     def _tools(self, scene: Scene, telling: Telling) -> tuple[Tool, ...]:

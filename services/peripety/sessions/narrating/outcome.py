@@ -85,9 +85,7 @@ class Outcomes:
         return ResponseSchema(OUTCOME, self._document, self._findings, advisory)
 
     async def tripwire(self) -> Tripwire:
-        """Return a leak filter for everything that the audience may not know in the current state of the
-        turn.
-        """
+        """Return a leak filter for what the audience may not know in the current state of the turn."""
         known = len(self._scene.stage.board.events)
         if self._tripwire is None or self._tripwire[0] != known:
             self._tripwire = known, await self._aside(lambda: Tripwire(self._scene))

@@ -54,8 +54,9 @@ def narrations(scene: Scene) -> list[str]:
 
 
 def last_rolls(scene: Scene) -> list[dict[str, Any]]:
-    """Return the dice of the previous turn: its narrator may have requested them without seeing the
-    result.
+    """Return the dice of the previous turn.
+
+    Its narrator may have requested them without seeing the result.
     """
     last = [turn for turn in scene.past[-1:] if scene.view.hears(turn.pov)]
     return [told_roll(event.roll) for turn in last for event in turn.events if isinstance(event, Rolled)]
@@ -88,9 +89,7 @@ def _summary(
 
 
 def _parts(turn: CommittedTurn) -> tuple[Accepted, WorldResolved, Committed]:
-    """Return the first event, the world's event and the last event: every committed turn has each of them
-    once.
-    """
+    """Return the first event, the world's event and the last event, which every turn has once."""
     accepted = next(event for event in turn.events if isinstance(event, Accepted))
     world = next(event for event in turn.events if isinstance(event, WorldResolved))
     committed = next(event for event in turn.events if isinstance(event, Committed))

@@ -21,10 +21,8 @@ class Draft:
     """The prose of an answer, and how much of it the reader has received.
 
     Prose is held back until `open` is called: only the caller knows whether the fields before it are
-    acceptable. Text that
-    starts like code is not released before it is known to be prose. Text that may still become a secret is
-    not released
-    before it cannot.
+    acceptable. Text that starts like code is not released before it is known to be prose. Text that may still
+    become a secret is not released before it cannot.
     """
 
     def __init__(self) -> None:

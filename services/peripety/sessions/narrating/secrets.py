@@ -42,8 +42,7 @@ def secrets_of(scene: Scene) -> tuple[str, ...]:
     """Return the texts and long numbers that the audience may not know before or after the turn.
 
     Texts are not secret if they also occur in the audience's view, in the public rules, in earlier narrations
-    or in its
-    input. If there are too many, the longest are returned.
+    or in its input. If there are too many, the longest are returned.
     """
     rules = scene.rules
     known = _SEPARATOR.join((squeezed(_SEPARATOR.join(_known(scene))), _rules_known(rules)))
@@ -54,9 +53,7 @@ def secrets_of(scene: Scene) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def _pieces(text: str) -> tuple[tuple[str, str], ...]:
-    """Return a text, or the pieces of a long one, each with its normalized form; too short ones are left
-    out.
-    """
+    """Return a text, or the pieces of a long one, with their normalized forms, without short ones."""
     if len(text) <= _LONGEST:
         pieces = [text]
     else:

@@ -22,7 +22,5 @@ def told_by_server(scene: Scene, played: Played) -> str:
 
 
 def what_was_not_known(scene: Scene, played: Played) -> str:
-    """Narrate the random event and the end of the run if the narrator did not know them; empty if there
-    are none.
-    """
+    """Narrate the random event and the end of the run if the narrator did not know them."""
     return clean(aftermath(facts_of(scene, played), narrations(scene)))

@@ -65,8 +65,7 @@ class Telling:
     """Narration of a turn in progress: converts a narrator's answers to events of the turn.
 
     The stage is closed before the first prose is released, so that the mechanics are sent before the prose.
-    It is closed
-    again for each answer with other mechanics: only those of the accepted Outcome hold.
+    It is closed again for each answer with other mechanics: only those of the accepted Outcome hold.
 
     Args:
         scene: the turn.

@@ -1,40 +1,31 @@
 """Leak filter: an output guardrail that stops restricted information in prose before it is released.
 
-Threat model. The prompt contains only what the audience may know (see `visibility`). A model can therefore
-reveal a
-secret of another entity only by a guess, or because of a defect in a prompt. This filter is the last line of
-defence
+Threat model. The prompt contains only what the audience may know. A model can therefore reveal a secret of
+another entity only by a guess, or because of a defect in a prompt. This filter is the last line of defence
 against both. It does not replace the projection of the prompt, and it does not detect paraphrases.
 
 Design:
 
 * The secrets of a turn are the texts and long numbers that are in the state but not in the audience's view,
-  in the
-  public rules, or in its own input and earlier narrations. The `secrets` module collects them.
+  in the public rules, or in its own input and earlier narrations.
 * Secrets and prose are compared in a normalized form: letters and digits in one case and width. Case, spacing
-  and
-  decoration do not matter. The patterns of a secret also include its reversal and the usual encodings: rot13,
-  hex,
-  binary, code points, base32 and base64 at each of the three alignments.
+  and decoration do not matter. The patterns of a secret also include its reversal and the usual encodings:
+  rot13, hex, binary, code points, base32 and base64 at each of the three alignments.
 * Prose is streamed, so the filter works character by character. It holds back the longest suffix that is a
-  prefix of
-  any pattern and releases everything before it. The delay is bounded by the length of one pattern.
+  prefix of any pattern and releases everything before it. The delay is bounded by the length of one pattern.
 * The suffix is followed by binary search in the sorted patterns. Multi-pattern libraries (Aho-Corasick) were
-  rejected:
-  they report where a match ends, but not how much of a match has begun, which is what must be held back.
+  rejected: they report where a match ends, but not how much of a match has begun, which is what must be held
+  back.
 * After a match nothing more is released. The answer is rejected and repaired once, or the fallback narration
-  is used.
-  Replacing the secret with a mask was rejected: the remaining sentence often still implies it.
+  is used. Replacing the secret with a mask was rejected: the remaining sentence often still implies it.
 * Short words and numbers count only at the start of a longer word or number, and texts below a minimum length
-  never:
-  ordinary prose contains them by chance, and a false alarm costs the reader the narration.
+  never: ordinary prose contains them by chance, and a false alarm costs the reader the narration.
 
 Invariants:
 
 * The released text is a prefix of the fed text, and no pattern lies completely inside it, except for the
-  short words
-  and numbers above.
-* `fresh` copies share the patterns. Building them walks the whole state, so it happens once per state of a
+  short words and numbers above.
+* A fresh copy shares the patterns. Building them walks the whole state, so it happens once per state of a
   turn.
 """
 
@@ -92,7 +83,7 @@ class Tripwire:
     def anew(self) -> Tripwire:
         """Return a fresh filter with the same patterns."""
         other = copy(self)
-        other._begin()  # noqa: SLF001 - it is one of its own kind
+        other._begin()  # noqa: SLF001 - same class
         return other
 
     @property

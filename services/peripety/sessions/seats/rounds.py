@@ -1,9 +1,8 @@
 """Scheduler of turns without a request: all seats have acted, or a seat has timed out.
 
 Such a turn is played once, outside the calls that lead to it, in any process. Its due time is also the lease
-on it: the
-process that plays the turn first postpones the due time, so if the process crashes, the turn becomes due
-again.
+on it: the process that plays the turn first postpones the due time, so if the process crashes, the turn
+becomes due again.
 """
 
 from __future__ import annotations
@@ -66,8 +65,10 @@ class Rounds:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def submit(self, submission: Submission) -> tuple[str, ...]:
-        """Submit the actions of a seat; return the seats that the turn still waits for, none once it is being
-        played.
+        """Submit the actions of a seat.
+
+        Returns:
+            The seats that the turn still waits for; none once it is being played.
 
         Raises:
             InvalidArgumentError: a field is invalid.

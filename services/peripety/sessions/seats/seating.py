@@ -21,7 +21,8 @@ def seat_of(request: TurnRequest, session: Session) -> Seat | None:
     """Return the seat of a turn request; None if there is one player.
 
     Raises:
-        InvalidArgumentError: it is missing, there are no seats, or the view of another entity is requested.
+        InvalidArgumentError: it is missing, the session has no seats, or the view of another entity is
+            requested.
         NotFoundError: the seat does not exist.
         FailedPreconditionError: `SEATS_ACT_TOGETHER`.
     """

@@ -99,7 +99,7 @@ async def add_line(connection: AsyncConnection, line_id: str, parent: Segment | 
 
 
 async def furthest_fork(connection: AsyncConnection, line_id: str) -> int | None:
-    """Return the latest turn of a line at which another line begins; None if there is none."""
+    """Return the latest turn of a line at which another line begins, or None."""
     turn: int | None = await connection.scalar(
         select(func.max(lines.c.parent_turn)).where(lines.c.parent_line == line_id)
     )

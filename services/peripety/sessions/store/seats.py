@@ -47,8 +47,7 @@ class SeatStore:
             submission: the submission.
             check: raises an error if the submission is not possible now.
             later: new due time if the submission completes the turn, in microseconds since 1970; if the
-                process that
-                plays the turn crashes, another one plays it then.
+                process that plays the turn crashes, another one plays it then.
 
         Returns:
             The next turn in its current state, and whether this submission completed it.
@@ -105,13 +104,14 @@ class SeatStore:
             return [await one_session(connection, session_id) for session_id in found]
 
     async def take_over(self, session: Session, later: int) -> bool:
-        """Take the lease on a due turn; return False if another process has it. All its waiting seats then
-        time
-        out.
+        """Take the lease on a due turn, whose waiting seats then time out.
 
         Args:
             session: the session with the due time that was read.
             later: expiry of the lease, in microseconds since 1970.
+
+        Returns:
+            False if another process has the lease.
         """
         async with self._database.write(f"session {session.session_id}") as connection:
             if not await _move(connection, session, later):

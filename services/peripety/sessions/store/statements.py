@@ -67,9 +67,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Segment of a turn and the turn's last sequence; None and 0 at the start or if the turn does not
-    exist.
-    """
+    """Segment and last sequence of a turn; None and 0 at the start or if it does not exist."""
 
     segment: Segment | None
     sequence: int
@@ -342,9 +340,7 @@ async def known_turn(connection: AsyncConnection, segments: list[Segment], seque
 async def rewinds_since(
     connection: AsyncConnection, session_id: str, sequence: int, limit: int
 ) -> list[Rewind]:
-    """Return the rewinds of a session after an event, oldest first, without those superseded by a deeper
-    later one.
-    """
+    """Return the rewinds after an event, oldest first, without those superseded by a deeper one."""
     later = rewinds.alias()
     superseded = exists().where(
         later.c.session_id == rewinds.c.session_id,

@@ -1,12 +1,9 @@
 """Store of sessions and turns.
 
 A turn is one transaction: its row, its events and the session's next state are written together or not at
-all. Of two
-concurrent writers of the same turn, in any processes, the database lets only one write: a session is only
-updated from
-the turn and the sequence that the writer has read (optimistic locking). Sequences never decrease, so a turn
-that began
-before a rewind cannot be stored after it.
+all. Of two concurrent writers of the same turn, in any processes, the database lets only one write: a session
+is only updated from the turn and the sequence that the writer has read (optimistic locking). Sequences never
+decrease, so a turn that began before a rewind cannot be stored after it.
 
 Operations that touch the lines of several sessions have the database for themselves: creation, deletion and
 rewind.
@@ -52,7 +49,7 @@ class Past:
         snapshot: that snapshot; None at the start.
         memories: memories at the snapshot.
         played: records and memory diffs of the turns since then.
-        next_record: the record of the turn after the requested one; None if there is none.
+        next_record: the record of the turn after the requested one, or None.
     """
 
     session: Session
@@ -170,13 +167,12 @@ class SessionStore:
     async def rewind(self, before: Session, then: Session, request: Request) -> Session:
         """Rewind a session, unless the request has done so already.
 
-        Turns that a fork shares with the session are kept for the fork.
+        Turns that a fork shares with the session stay, for the fork.
 
         Args:
             before: the session as it was read.
             then: the rewound session: at an earlier turn, with `last_sequence` one more than before, on a new
-                line, which
-                is used if the old one is still referenced as it is.
+                line, which is used if the old one is still referenced as it is.
             request: the request.
 
         Returns:
@@ -322,14 +318,13 @@ class SessionStore:
         """Return the turns and rewinds of a session after an event, in sequence order.
 
         The next page begins after the `last_sequence` of the last turn, or the `sequence` of the last rewind;
-        a page with fewer
-        than `limit` items is the last one. Rewound turns and superseded rewinds are left out.
+        a page with fewer than `limit` items is the last one. Rewound turns and superseded rewinds are left
+        out.
 
         Args:
             session_id: the session; one that does not exist has no events.
             after: the sequence of the last known event, 0 for none. If it is in the middle of a turn, the
-                whole turn is
-                returned first.
+                whole turn is returned first.
             limit: maximum number of turns and rewinds.
         """
         async with self._database.read() as connection:
@@ -368,9 +363,7 @@ class SessionStore:
             )
 
     async def common_turn(self, session_id: str, other_id: str) -> int:
-        """Return the last turn up to which the histories of two sessions of one version are equal; 0 for
-        none.
-        """
+        """Return the last common turn of two sessions of one version; 0 for none."""
         async with self._database.read() as connection:
             one, other = [await lines.lineage(connection, name) for name in (session_id, other_id)]
             first, last = lines.shared(one, other), min(lines.turns_of(one), lines.turns_of(other))

@@ -1,3 +1,1 @@
-"""Watch streams of sessions: recorded events, then live ones, projected once for all watchers of the same
-view.
-"""
+"""Watch streams: recorded events, then live ones, projected once for all watchers of a view."""

@@ -126,7 +126,7 @@ class Channel:
         self._used.clear()
 
     async def after(self, sequence: int, load: Callable[[int], Awaitable[Sequence[Entry]]]) -> Entry | None:
-        """Return the first entry that ends after a sequence, or None if there is none until the next news.
+        """Return the first entry that ends after a sequence, or None before the next news.
 
         Args:
             sequence: the position of the watcher.

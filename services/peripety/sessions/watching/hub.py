@@ -1,8 +1,7 @@
 """Broadcaster: watched sessions of this process, and the turns that it plays.
 
 Commits of this process reach watchers at once. Commits of other processes are found by polling: one query for
-all
-watched sessions at a time.
+all watched sessions at a time.
 """
 
 from __future__ import annotations
@@ -143,9 +142,7 @@ class Hub:
                 self.look()
 
     async def next_entry(self, channel: Channel, after: int) -> Entry | None:
-        """Return the first entry of a session's log that ends after a sequence, or None if there is none
-        yet.
-        """
+        """Return the first log entry that ends after a sequence, or None if it does not exist yet."""
         return await channel.after(after, partial(self._entries, channel))
 
     async def aclose(self) -> None:

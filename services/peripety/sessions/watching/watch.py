@@ -153,7 +153,7 @@ class _Watcher:
             yield sight
 
     def reason_to_close(self) -> str | None:
-        """Return the reason to close the stream, or None to keep it open."""
+        """Return the reason to close the stream, or None if it stays open."""
         channel = self._channel
         if channel.deleted:
             return "SESSION_DELETED"
