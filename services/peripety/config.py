@@ -89,7 +89,7 @@ _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.%a-z]+\]|[^\s:/\[\]]+):(?P<port>\
 _SQLITE = re.compile(r"sqlite:///.*[^/]")
 _POSTGRESQL = re.compile(r"postgresql://([^\s/?#@]*@)?[^\s/?#@]*/[^\s/?#]+(\?[^\s#]*)?")
 _REDIS = re.compile(r"rediss?://([^\s/?#@]*@)?[^\s/?#@]+(/\d*)?(\?[^\s#]*)?")
-_ESCAPED = "with %40 for an @ in the password, %2F for a slash and the like"
+_ESCAPED = "with special characters of the password percent-encoded (%40 for @, %2F for a slash)"
 _PREFIX = "PERIPETY_"
 _Seconds: TypeAlias = Annotated[float, Field(gt=0, le=86_400)]
 _MIB = 1024 * 1024
@@ -265,7 +265,9 @@ class Config(BaseModel):
         given = _json_object(value)
         providers = [provider.value for provider in ProviderName]
         if not {name.partition("/")[0] for name in given} <= set(providers):
-            raise ValueError("must name providers (or provider/model); there are " + ", ".join(providers))
+            raise ValueError(
+                "must have keys that are providers or provider/model; choose from " + ", ".join(providers)
+            )
         return _USUAL_LIMITS | given
 
     @field_validator("daily_budget", mode="before")
@@ -313,7 +315,7 @@ class Config(BaseModel):
     @model_validator(mode="after")
     def _check_provider_is_reachable(self) -> Self:
         if self.model_provider is ProviderName.GENERIC and self.openai_api_base is None:
-            raise ValueError("MODEL_PROVIDER=generic needs OPENAI_API_BASE, the URL of the server to ask")
+            raise ValueError("MODEL_PROVIDER=generic needs OPENAI_API_BASE, the base URL of the server")
         return self
 
     @property

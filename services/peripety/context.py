@@ -69,6 +69,6 @@ async def bounded(timeout: float | None) -> AsyncIterator[None]:  # noqa: ASYNC1
     except TimeoutError:
         if not scope.expired():
             raise
-        raise DeadlineError(f"The time ran out after {limit:.3g} s; allow more, or ask for less") from None
+        raise DeadlineError(f"deadline exceeded after {limit:.3g} s; increase it or request less") from None
     finally:
         _deadline.reset(token)

@@ -42,7 +42,7 @@ def page_size(asked: int) -> int:
         InvalidArgumentError: the size is negative.
     """
     if asked < 0:
-        raise refuse(".page_size", "must not be negative; 0 leaves it to the server")
+        raise refuse(".page_size", "must not be negative; 0 means the default")
     return min(asked or _DEFAULT_SIZE, _MAX_SIZE)
 
 
@@ -60,7 +60,7 @@ def position_in(token: str, *, named: bool = False) -> Position | None:
         return None
     match = _TOKEN.fullmatch(token)
     if match is None or (match["name"] is not None) != named:
-        raise refuse(".page_token", "is not a token of this list; send the one of the page before, or none")
+        raise refuse(".page_token", "is not a token of this list; send the one of the previous page, or none")
     return Position(int(match["number"], 16), match["name"] or "")
 
 
@@ -68,7 +68,7 @@ def page_of(items: Sequence[T], size: int, position: Callable[[T], Position]) ->
     """Make a page from the first items of a list.
 
     Args:
-        items: the items; more than `size` if there is a next page.
+        items: the items; more than fit if there is a next page.
         size: number of items on the page, at least 1.
         position: returns the position of an item.
     """

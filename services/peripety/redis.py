@@ -42,8 +42,7 @@ class RedisServer:
             from redis.backoff import NoBackoff  # noqa: PLC0415
         except ImportError as error:
             raise FailedPreconditionError(
-                "PERIPETY_REDIS_URL names a Redis server, which needs the package redis:"
-                " pip install 'peripety[redis]'",
+                "PERIPETY_REDIS_URL: Redis needs the package redis; pip install 'peripety[redis]'",
                 code="MISSING_PACKAGE",
             ) from error
         try:
@@ -59,8 +58,8 @@ class RedisServer:
         except ValueError:
             # The exception is not chained: its text may quote the URL with the password.
             raise InvalidArgumentError(
-                "PERIPETY_REDIS_URL has a part that the client of Redis does not know;"
-                " rediss://user:password@host:port/0 is a complete one",
+                "PERIPETY_REDIS_URL: invalid Redis URL; a complete example is"
+                " rediss://user:password@host:port/0",
                 code="BAD_CONFIGURATION",
             ) from None
         self._client = library.Redis.from_pool(pool)
@@ -93,7 +92,7 @@ class RedisServer:
 
 def _unavailable(fault: str) -> UnavailableError:
     return UnavailableError(
-        f"The Redis server cannot be used now ({fault}); try again later",
+        f"Redis server is unavailable ({fault}); try again later",
         code="REDIS_UNAVAILABLE",
         details={"fault": fault},
         retry_after=_REST_SECONDS,

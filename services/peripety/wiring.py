@@ -1,7 +1,7 @@
 """Service container passed to each bind function: settings, server, and access to other services.
 
-A service in the same process is called directly (`local`), one in another process over a channel (`channel`).
-The choice is made in the container and in the bind functions, never in domain code.
+A service in the same process is called directly, one in another process over a channel. The choice is made in
+the container and in the bind functions, never in domain code.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Wiring:
         address = getattr(self.config, f"{service}_address", None)
         if address is None:
             raise FailedPreconditionError(
-                f"The {service} service does not run in this process: serve it here too, or set"
-                f" PERIPETY_{service.upper()}_ADDRESS to where it answers",
+                f"service {service} does not run in this process; serve it in this process or set"
+                f" PERIPETY_{service.upper()}_ADDRESS",
                 code="SERVICE_NOT_CONFIGURED",
             )
         if service not in self._channels:

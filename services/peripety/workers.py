@@ -53,7 +53,7 @@ class Workers:
     """Pool of dedicated threads, so that slow work does not block other work of the process.
 
     A thread cannot be stopped. If the caller of a work item has gone, a queued item is not started. A running
-    item continues to its end or to its next cancellation check (`go_on`).
+    item continues to its end or to its next cancellation check .
 
     Args:
         name: prefix of the thread names.

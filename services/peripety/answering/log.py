@@ -20,9 +20,9 @@ Design:
   its record. Processes do not lock each other; the second one to commit loses with `ANSWERED_MEANWHILE` and
   can fetch the record of the winner. A distributed lock was not worth its failure modes, as the loser only
   wastes work.
-* A caller that resumes a stream gives the number of responses it has (`after`). If there is no record, the
-  error `WORK_NOT_FOUND` makes it start over, because repeated work may produce other responses.
-* Records expire after a day. Each write deletes the expired ones, so no background job is needed.
+* A caller that resumes a stream gives the number of responses it has (`after`). Without a record, the error
+  `WORK_NOT_FOUND` makes it start over, because repeated work may produce other responses.
+* Records expire after a day. Each write deletes the expired ones, so a background job is unnecessary.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class RequestLog:
                 kept = await _answer(connection, request_id, fingerprint)
             if kept is None and after:
                 raise NotFoundError(
-                    "There is no record of this work: send the request again with after_sequence 0",
+                    ".after_sequence: no recorded responses for this request; send it again with 0",
                     code="WORK_NOT_FOUND",
                 )
             if kept is not None:
@@ -160,7 +160,7 @@ class RequestLog:
                     async with self._database.write() as connection:
                         if await _answer(connection, request_id, fingerprint) is not None:
                             raise ConflictError(
-                                "Another process has answered this request meanwhile, in its own way: send it"
+                                "request was completed by another process meanwhile; send it"
                                 " again with after_sequence 0",
                                 code="ANSWERED_MEANWHILE",
                             )
@@ -199,7 +199,7 @@ async def _answer(connection: AsyncConnection, request_id: str, fingerprint: str
         return None
     if known != fingerprint:
         raise AlreadyExistsError(
-            f"The request_id {request_id} was used for another request; make a new one",
+            f".request_id: {request_id} was used for another request; make a new one",
             code="REQUEST_ID_REUSED",
         )
     rows = await connection.scalars(

@@ -67,7 +67,7 @@ class Recorder:
 
         Raises:
             InvalidArgumentError: one of the two fields is invalid.
-            PeripetyError: see `RequestLog.once`, or an error of the work.
+            PeripetyError: errors of the store or of the work.
         """
         check_request_id(request.request_id)
         require(request.after_sequence >= 0, ".after_sequence", "must not be negative")
@@ -90,7 +90,7 @@ class Recorder:
 
         Raises:
             InvalidArgumentError: the request has no id.
-            PeripetyError: see `RequestLog.change_once`, or an error of the change.
+            PeripetyError: errors of the store or of the change.
         """
         check_request_id(request.request_id)
         await self._log.change_once(request.request_id, _fingerprint(request), change)

@@ -53,7 +53,9 @@ def _allowance(timeout: float | None) -> float:
         return DEFAULT_TIMEOUT if timeout is None else timeout
     left -= min(_MARGIN, left / 10)
     if left <= 0:
-        raise DeadlineError("No time is left for the call to the next service; allow more, or ask for less")
+        raise DeadlineError(
+            "no time is left for the call to the next service; increase the deadline or request less"
+        )
     return left if timeout is None else min(timeout, left)
 
 

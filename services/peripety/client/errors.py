@@ -48,9 +48,9 @@ ERRORS: dict[grpc.StatusCode, type[PeripetyError]] = {
 
 # A status without a reason was made by the local gRPC library, not by our servers.
 _EXPLAINED = {
-    grpc.StatusCode.UNAVAILABLE: "The server does not answer; is it running at this address? ({})",
-    grpc.StatusCode.DEADLINE_EXCEEDED: "The server did not answer in time; allow more, or ask for less ({})",
-    grpc.StatusCode.UNIMPLEMENTED: "The server does not offer this call; it may be an older version ({})",
+    grpc.StatusCode.UNAVAILABLE: "server does not respond ({}); check that it runs at this address",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "server did not respond in time ({}); increase the deadline",
+    grpc.StatusCode.UNIMPLEMENTED: "server does not implement this call ({}); it may be an older version",
 }
 
 

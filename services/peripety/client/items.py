@@ -45,7 +45,7 @@ def item_error(error: PeripetyError) -> common.ItemError:
 
 
 def item_error_to_exception(error: common.ItemError) -> PeripetyError:
-    """Convert a message made by `item_error` to an error."""
+    """Convert a message to the error it describes."""
     retry_after = error.retry_after.ToNanoseconds() / 1e9 if error.HasField("retry_after") else None
     return _KINDS.get(error.code, InternalError)(
         error.message,

@@ -22,4 +22,4 @@ def public_error(error: Exception, run_id: str) -> PeripetyError:
     if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
         return error
     _log.error("unexpected error in a run", extra={"run_id": run_id, **logs.outline(error)})
-    return InternalError("Something went wrong in the server, not in the run; quote its id")
+    return InternalError("internal error of the server; quote the id of the run")

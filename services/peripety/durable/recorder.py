@@ -93,7 +93,7 @@ class Recorder(Generic[E]):
                 self._recent.add(recorded)
 
     async def keep(self) -> None:
-        """Write buffered events and renew the lease until the run ends or waits; raise as `commit` does."""
+        """Write buffered events and renew the lease until the run ends or waits; raise the same errors as a commit."""
         while not self._closed:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RENEW_SECONDS):

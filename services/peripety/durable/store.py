@@ -220,7 +220,7 @@ class RunStore(ABC, Generic[R, E]):
         """Return columns of runs, newest first.
 
         Args:
-            told: the columns.
+            told: the columns to select.
             conditions: conditions on the runs.
             before: creation time and id of the last run of the previous page.
             limit: maximum number of rows.
@@ -281,6 +281,6 @@ class RunStore(ABC, Generic[R, E]):
 
 def _one(row: Any, run_id: str, missing: Exception | None = None) -> Any:
     if row is None:
-        told = f".run_id: there is no run '{run_id[:64]}'; list the runs to see those that there are"
+        told = f".run_id: unknown run '{run_id[:64]}'; list the runs"
         raise missing or NotFoundError(told, code="UNKNOWN_RUN")
     return row

@@ -66,7 +66,7 @@ class Workers(Generic[R, E]):
         store: stores the runs.
         work: executes a run.
         now: returns the time in microseconds since 1970.
-        joined: see `Recorder`.
+        joined: merges two neighbouring events, or returns None to leave them separate.
 
     Attributes:
         stopping: True if this process claims no more runs.
@@ -97,7 +97,7 @@ class Workers(Generic[R, E]):
         Args:
             run: the run.
             lease: the lease of the run.
-            anew: see `Work`.
+            anew: True to start or restart the current step; False to continue where it waited.
         """
         if self.stopping:
             await self._give_back(run, lease)
@@ -112,7 +112,7 @@ class Workers(Generic[R, E]):
         run = await self._store.take(run_id, lease)
         if run is None:
             return False
-        _log.info("run taken up", extra={"run_id": run_id})
+        _log.info("run claimed", extra={"run_id": run_id})
         await self.work_on(run, lease, anew=True)
         return True
 
@@ -155,7 +155,7 @@ class Workers(Generic[R, E]):
                 await self._do(run, recorder, anew=anew)
         except* LostLeaseError:
             _log.info(
-                "run given up: it was stopped, or somebody else works on it", extra={"run_id": run.run_id}
+                "run lease lost: it was stopped, or another worker has it", extra={"run_id": run.run_id}
             )
         except* PeripetyError as errors:
             _log.warning("run interrupted", extra={"run_id": run.run_id, "codes": list(_codes(errors))})

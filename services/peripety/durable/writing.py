@@ -30,7 +30,7 @@ def write_error(error: PeripetyError | None) -> str | None:
 
 
 def read_error(text: str | None) -> PeripetyError | None:
-    """Decode an error written by `write_error`."""
+    """Decode the error of a run."""
     if text is None:
         return None
     written = json.loads(text)

@@ -116,7 +116,7 @@ async def serve(
     unknown = sorted(set(services) - set(SERVICES))
     if unknown or not services:
         raise InvalidArgumentError(
-            f"Services to serve: {', '.join(unknown) or 'none'} given; choose from {', '.join(SERVICES)}",
+            f"services: unknown {', '.join(unknown) or '(none)'}; choose from {', '.join(SERVICES)}",
             code="UNKNOWN_SERVICE",
         )
     # Imported on demand and in this order: a service finds the ports of the services it calls already
@@ -186,7 +186,7 @@ def _listen(server: grpc.aio.Server, address: str) -> str:
         port = server.add_insecure_port(address)
     except RuntimeError:
         raise UnavailableError(
-            f"Cannot listen on {address}: it is taken or not of this machine; set PERIPETY_LISTEN to another",
+            f"cannot listen on {address}, in use or not local; set PERIPETY_LISTEN to another",
             code="ADDRESS_UNAVAILABLE",
         ) from None
     return f"{address.rpartition(':')[0]}:{port}"
@@ -197,7 +197,7 @@ def _refuse_open_plaintext(config: Config, address: str) -> None:
     try:
         host, _ = split_address(address)
     except ValueError as error:
-        raise InvalidArgumentError(f"The address to listen on {error}", code="BAD_ADDRESS") from None
+        raise InvalidArgumentError(f"PERIPETY_LISTEN {error}", code="BAD_ADDRESS") from None
     if not config.insecure and not is_loopback(host):
         raise FailedPreconditionError(
             f"{address} is open to other machines and this server does not encrypt: listen on 127.0.0.1"

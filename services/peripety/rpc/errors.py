@@ -57,7 +57,7 @@ def public_error(error: Exception, request_id: str) -> PeripetyError:
     if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
         return error
     return InternalError(
-        f"Something went wrong in the server, not in the request; quote request id {request_id}",
+        f"internal error of the server; quote request id {request_id}",
         details={"request_id": request_id},
     )
 

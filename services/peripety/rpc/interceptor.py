@@ -80,7 +80,7 @@ class _Method:
             return self.handler.request_deserializer(raw) if self.handler.request_deserializer else raw
         except DecodeError:
             raise InvalidArgumentError(
-                f"The request of {self.name} cannot be decoded; send the message its .proto file declares",
+                f"request of {self.name} cannot be decoded; send the message declared in its .proto file",
                 code="UNDECODABLE_REQUEST",
             ) from None
 
@@ -93,8 +93,8 @@ class _Method:
         data: bytes = serializer(message) if serializer else message
         if len(data) > max_bytes:
             raise ResourceExhaustedError(
-                f"The reply has {len(data)} bytes, more than the {max_bytes} a message may have;"
-                " ask for less, or in pages",
+                f"response has {len(data)} bytes, more than the limit of {max_bytes};"
+                " request less, or use pages",
                 code="REPLY_TOO_LARGE",
             )
         return data
@@ -182,7 +182,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             raise _stopping()
         if self._under_way >= self._config.max_concurrent_calls:
             raise ResourceExhaustedError(
-                f"The server has {self._under_way} calls under way, its limit; wait a second, then try again",
+                f"server has {self._under_way} concurrent calls, its limit; retry after a second",
                 code="TOO_MANY_CALLS",
                 retry_after=1.0,
             )
@@ -219,7 +219,7 @@ async def _write_all(call: _Call, replies: AsyncGenerator[Any, None]) -> None:
 
 
 def _stopping() -> UnavailableError:
-    return UnavailableError("The server is stopping; connect again", code="STOPPING")
+    return UnavailableError("server is stopping; connect again", code="STOPPING")
 
 
 def _request_id(call: _Call) -> str:
@@ -240,7 +240,7 @@ def _ending(error: Exception, request_id: str) -> Ending:
 def _explained(error: Exception, method: _Method, call: _Call) -> Exception:
     """Convert the error of a method that is not implemented; only generated servicers set this code."""
     if call.code() is grpc.StatusCode.UNIMPLEMENTED:
-        return UnsupportedError(f"{method.name} is in the contract but not in this version of the server")
+        return UnsupportedError(f"{method.name} is not implemented in this version of the server")
     return error
 
 

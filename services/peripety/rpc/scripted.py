@@ -33,7 +33,7 @@ async def with_script(config: Config) -> AsyncIterator[Config]:
     """
     if config.script is None:
         raise FailedPreconditionError(
-            "The provider scripted needs the file of what it answers: set PERIPETY_SCRIPT",
+            "provider scripted needs a script file; set PERIPETY_SCRIPT",
             code="PROVIDER_NOT_CONFIGURED",
         )
     scenario = load_scenario(config.script)

@@ -1,6 +1,6 @@
 """Events of a turn, which are streamed, recorded and replayed, and their JSON codec.
 
-Events contain everything; `peripety.sessions.visibility` projects them to a viewer.
+Events contain everything; the visibility module projects them to a viewer.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def encode(value: Any) -> Any:
 
 
 def event_of(value: Mapping[str, Any]) -> Event:
-    """Convert a JSON value written by `encode` to an event."""
+    """Convert a JSON value to an event."""
     members = {name: decode(name, member) for name, member in value.items() if name != "kind"}
     return _CLASSES[value["kind"]](**members)
 

@@ -1,7 +1,7 @@
 """Engine side of a turn: a function from the bytes of a state to the bytes of the next one.
 
-A `Board` is a turn in progress. Every change of a session goes through it, both in live play and in replay,
-so both have the same result.
+Every change of a session goes through one class, which holds a turn in progress, both in live play and in
+replay, so both have the same result.
 """
 
 from __future__ import annotations

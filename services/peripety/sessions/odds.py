@@ -152,7 +152,7 @@ def _future(session: Session, ruleset: Ruleset, request: OddsRequest) -> _Future
     if board.acts and not any(act.accepted for act in board.acts):
         reasons = ruleset.viewers.view(None).failures(board.acts[0].reasons)
         raise FailedPreconditionError(
-            f".actions: none of them can be taken now: {reasons[0].message}; try others, or none",
+            f".actions: none of them is legal now: {reasons[0].message}; try others, or none",
             code="ACTIONS_REJECTED",
         )
     return _Future(ruleset.program, board.state, acted=bool(request.actions))

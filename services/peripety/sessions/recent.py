@@ -35,7 +35,7 @@ class RecentTurns:
         self._kept: OrderedDict[str, tuple[int, tuple[CommittedTurn, ...]]] = OrderedDict()
 
     async def of(self, session: Session) -> tuple[CommittedTurn, ...]:
-        """Return the last turns of a session, oldest first; at most `REMEMBERED_TURNS`."""
+        """Return the last turns of a session, oldest first, as many as a narrator may use."""
         sequence, turns = self._kept.get(session.session_id, (0, ()))
         if sequence == session.last_sequence:
             return turns

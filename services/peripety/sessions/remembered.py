@@ -57,7 +57,7 @@ def encode_changes(changes: Iterable[Kept | Memory] | None) -> list[Any] | None:
 
 
 def decode_changes(value: Iterable[Any] | None) -> tuple[Kept | Memory, ...] | None:
-    """Decode a diff written by `encode_changes`."""
+    """Decode the JSON of a diff."""
     if value is None:
         return None
     return tuple(Memory(**item) if isinstance(item, dict) else Kept(*item) for item in value)

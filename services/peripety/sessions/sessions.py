@@ -127,7 +127,7 @@ class Sessions:
         self._hub.deleted(session_id)
 
     def take_turn(self, request: TurnRequest) -> AsyncGenerator[Seen, None]:
-        """Play a turn, or replay it; see `Turns.take`."""
+        """Play a turn, or replay it if its request has played it already."""
         return self._turns.take(request)
 
     async def resume(
@@ -156,7 +156,7 @@ class Sessions:
         turn = await self._store.turn(session_id, which)
         if turn is None:
             raise NotFoundError(
-                "The turn is not committed; take it again under its request id, or name one that is",
+                "turn is not committed; send it again with its request id, or use a committed turn",
                 code="UNKNOWN_TURN",
             )
         if attempt_id is not None and attempt_id != _attempt_of(turn):
@@ -182,11 +182,11 @@ class Sessions:
         return page_of(found, fitting, lambda seen: Position(seen.turn.turn))
 
     async def fork(self, request: Fork) -> SeenSession:
-        """Create a session that shares the first turns of another; see `Branches.fork`."""
+        """Create a session that shares the first turns of another."""
         return await self._branches.fork(request)
 
     async def rewind(self, request: Rewinding) -> SeenSession:
-        """Undo the last turns of a session; see `Branches.rewind`."""
+        """Undo the last turns of a session."""
         seen = await self._branches.rewind(request)
         self._hub.look()
         return seen
@@ -196,11 +196,11 @@ class Sessions:
         return await self._branches.compare(request)
 
     def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
-        """Watch a session; see `Watching.watch`."""
+        """Watch a session until it ends."""
         return self._watching.watch(request)
 
     async def submit(self, submission: Submission) -> tuple[str, ...]:
-        """Submit the actions of a seat; see `Rounds.submit`."""
+        """Submit the actions of a seat."""
         return await self._rounds.submit(submission)
 
     def look_out(self) -> None:
@@ -215,15 +215,15 @@ class Sessions:
     def replay(
         self, session_id: str, first_turn: int, last_turn: int
     ) -> AsyncGenerator[ReplayedTurn | ReplayCompleted, None]:
-        """Replay a session and compare it with its record; see `Exporter.replay`."""
+        """Replay a session and compare it with its record."""
         return self._exporter.replay(session_id, first_turn, last_turn)
 
     def export(self, session_id: str, last_turn: int) -> AsyncGenerator[bytes, None]:
-        """Export a session as a bundle; see `Exporter.export`."""
+        """Export a session as a bundle."""
         return self._exporter.export(session_id, last_turn)
 
     async def take_in(self, request_id: str, pieces: AsyncIterator[bytes]) -> SeenSession:
-        """Import the session of a bundle and return its public view; see `Importer.take_in`."""
+        """Import the session of a bundle and return its public view."""
         return await self._seen(await self._importer.take_in(request_id, pieces), None)
 
     async def _session(self, session_id: str) -> tuple[Session, Ruleset]:

@@ -59,12 +59,12 @@ class Stage:
         return self._played
 
     def act(self, call: ActionCall) -> tuple[Event, ...]:
-        """Try an action; see `Board.act`."""
+        """Try an action and mark its events as sent."""
         self._foreseen = None
         return self._now_told(self._board.act(call))
 
     def roll(self, die: RollRequest) -> Rolled:
-        """Roll a die; see `Board.roll`."""
+        """Roll a die and mark the event as sent."""
         self._foreseen = None
         rolled = self._board.roll(die)
         self._now_told((rolled,))
@@ -103,7 +103,7 @@ class Stage:
             return reasons
         world, promised = board.close().world, self._promised
         kept = promised is None or (promised.event_id, promised.status) == (world.event_id, world.status)
-        message = "the changes would alter how the turn ends, which is decided; leave them out"
+        message = "the changes would alter the decided end of the turn; leave them out"
         return () if kept else (RuleError("TURN_DECIDED", "/state_changes", message),)
 
     def close(
@@ -177,7 +177,7 @@ def _all_rejected(acts: Sequence[ActResult]) -> RuleFailed:
     return RuleFailed(
         "ACTIONS_REJECTED",
         first.rule,
-        "no action of the turn could be taken, so the turn was not; try others, or none to wait",
+        "no action of the turn is legal, so the turn was abandoned; try others, or none to wait",
         turn_abandoned=True,
     )
 

@@ -93,7 +93,7 @@ _SMALL = 16
 _TOO_LARGE = RuleFailed(
     "TURN_TOO_LARGE",
     "",
-    "the turn changes more than one message can tell, so it was not taken; try fewer actions",
+    "the turn does not fit into a message, so it was abandoned; try fewer actions",
     turn_abandoned=True,
 )
 
@@ -138,7 +138,7 @@ class Turns:
                 yield event
 
     async def take_round(self, request: TurnRequest) -> AsyncGenerator[Seen, None]:
-        """Play a turn in which all seats act together, narrated for everyone; see `take`.
+        """Play a turn in which all seats act together, narrated for everyone.
 
         Rejected actions are only reported, as the seats cannot agree on others.
         """
@@ -216,7 +216,7 @@ class Turns:
                     for event in attempt.goes_on(happened):
                         yield event
         if told is None or stage.played is None:
-            raise InternalError("a narrator ended without an end")
+            raise InternalError("a narration ended without a result")
         async for event in self._end(attempt, stage.played, told):
             yield event
 
@@ -299,7 +299,7 @@ class _Attempt:
         check_known_actions(request.actions, self.ruleset.spec)
 
     def set_up(self) -> tuple[Stage | None, tuple[Event, ...]]:
-        """Execute the actions of the player; see `stage.set_up`."""
+        """Execute the actions of the player."""
         session = self.session
         board = Board(
             self.ruleset.program,

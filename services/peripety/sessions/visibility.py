@@ -1,7 +1,7 @@
 """Visibility: the projection of states and events to a viewer, and the only path from the engine to a client.
 
 `sim.View` filters states and changes by the visibility labels of the scenario; this module applies it to the
-events of a session. Prompts, streams, reads and errors contain only what `SessionView` lets through.
+events of a session. Prompts, streams, reads and errors contain only what the projection lets through.
 
 Dice follow the visibility of prose: their purpose is text of a narrator who knows its audience's secrets. The
 rules themselves and their literals are public: which actions were tried and are legal, which event occurred,
@@ -39,7 +39,7 @@ __all__ = ["SessionView", "Viewers"]
 _TELLING_NOTHING = frozenset(
     {"ILLEGAL_PARAM", "PRECONDITION_FAILED", "STATE_LIMIT", "TURN_LIMIT", "ACTIONS_REJECTED"}
 )
-_FAILURE = "the rule could not be carried out: {}"
+_FAILURE = "the rule could not be executed: {}"
 _Failure = TypeVar("_Failure", RuleError, RuleFailed)
 
 
@@ -65,7 +65,7 @@ class Viewers:
                     code="UNKNOWN_ENTITY",
                 )
             if not entity.get("playable"):
-                reason = f"'{viewer}' cannot be played; {self._choices()}"
+                reason = f"'{viewer}' is not playable; {self._choices()}"
                 raise InvalidArgumentError(
                     f".pov_entity_id: {reason}",
                     code="NOT_PLAYABLE",
@@ -76,7 +76,7 @@ class Viewers:
     def _choices(self) -> str:
         playable = [name for name, entity in self._entities.items() if entity.get("playable")][:8]
         listed = f"use one of {', '.join(playable)}, or leave" if playable else "leave"
-        return f"{listed} the field empty for the public part"
+        return f"{listed} the field empty for the public view"
 
 
 class SessionView(View):

@@ -38,7 +38,7 @@ def unavailable(fault: str) -> UnavailableError:
         fault: the driver's name of the fault.
     """
     return UnavailableError(
-        f"The database cannot be used now ({fault}); nothing was changed, try again later",
+        f"database is unavailable ({fault}), nothing was changed; try again later",
         code="STORAGE_UNAVAILABLE",
         details={"fault": fault},
     )
@@ -51,7 +51,7 @@ def busy(fault: str) -> UnavailableError:
         fault: the exhausted resource.
     """
     return UnavailableError(
-        "The database is busy; nothing was changed, try again later",
+        "database is busy, nothing was changed; try again later",
         code="STORAGE_BUSY",
         details={"fault": fault},
         retry_after=1.0,
@@ -96,7 +96,7 @@ async def commit(connection: AsyncConnection) -> None:
         await finish(connection.commit())
     except UnavailableError as error:
         raise UnavailableError(
-            "The database failed while it kept a change, and may or may not have kept it:"
+            "database failed during a commit, so the change may or may not be stored;"
             " send the same request again, with its id if it has one",
             code="STORAGE_UNCERTAIN",
             details=error.details,

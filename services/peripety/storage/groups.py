@@ -11,7 +11,7 @@ Protocol:
   form the next group.
 * The group commits as soon as no block is running and none has waited. No timer is involved: a single writer
   pays no latency, and groups grow only under load. A fixed delay was rejected for that reason.
-* A group has at most `MOST_BLOCKS` members, because the first member waits for the last one.
+* The number of members of a group is limited, because the first member waits for the last one.
 
 Invariants:
 

@@ -71,7 +71,7 @@ class PostgresqlServer:
             import asyncpg  # noqa: F401, PLC0415 - an extra
         except ImportError as error:
             raise FailedPreconditionError(
-                "PERIPETY_DATABASE_URL names a PostgreSQL server, which needs the package asyncpg:"
+                "PERIPETY_DATABASE_URL: PostgreSQL needs the package asyncpg;"
                 " pip install 'peripety[postgresql]'",
                 code="MISSING_PACKAGE",
             ) from error
@@ -80,20 +80,20 @@ class PostgresqlServer:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """See `Backend.reading`."""
+        """Open a read transaction; see the protocol."""
         async with connected(self._readers) as connection:
             yield connection
 
     @asynccontextmanager
     async def writing(self, about: str | None, /) -> AsyncIterator[AsyncConnection]:
-        """See `Backend.writing`."""
+        """Open a write transaction; see the protocol."""
         async with connected(self._writers) as connection:
             await connection.execute(_locked(about))
             yield connection
             await commit(connection)
 
     async def close(self) -> None:
-        """See `Backend.close`."""
+        """Close every connection."""
         await self._readers.dispose()
         await self._writers.dispose()
 
@@ -140,8 +140,8 @@ async def _connect(url: str, settings: dict[str, str]) -> Connection[Any]:
     except (ValueError, OverflowError):
         # The exception is not chained: its text may quote the URL with the password.
         raise InvalidArgumentError(
-            "PERIPETY_DATABASE_URL has a part that the driver of PostgreSQL does not know;"
-            " postgresql://user:password@host:port/name?sslmode=require is a complete one",
+            "PERIPETY_DATABASE_URL: invalid PostgreSQL URL; a complete example is"
+            " postgresql://user:password@host:port/name?sslmode=require",
             code="BAD_CONFIGURATION",
         ) from None
     try:

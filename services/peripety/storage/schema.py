@@ -37,7 +37,7 @@ def create_tables(connection: Connection) -> None:
         connection.execute(insert(_schema).values(version=known))
     elif recorded > known:
         raise FailedPreconditionError(
-            f"The database has schema version {recorded} and this program knows {known}: run a newer"
+            f"database has schema version {recorded}, newer than {known}; run a newer"
             " program, or set PERIPETY_DATABASE_URL to another database",
             code="NEWER_SCHEMA",
         )

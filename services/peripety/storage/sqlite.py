@@ -74,7 +74,7 @@ class SqliteFile:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UnavailableError(
-                f"The directory of the database cannot be made ({error.strerror}):"
+                f"directory of the database cannot be created ({error.strerror});"
                 " set PERIPETY_DATABASE_URL to another path",
                 code="STORAGE_UNAVAILABLE",
             ) from None
@@ -85,13 +85,13 @@ class SqliteFile:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """See `Backend.reading`."""
+        """Open a read transaction; see the protocol."""
         async with connected(self._readers) as connection:
             yield connection
 
     @asynccontextmanager
     async def writing(self, _about: str | None, /) -> AsyncIterator[AsyncConnection]:
-        """See `Backend.writing`."""
+        """Open a write transaction; see the protocol."""
         async with self._writer.block() as connection:
             yield connection
 

@@ -87,7 +87,7 @@ class Branches:
             if now.turn != request.expected_turn:
                 raise ConflictError(
                     f".expected_turn is {request.expected_turn}, but the session is at {now.turn};"
-                    " read it again, then go on from there",
+                    " read the session again and continue from there",
                     code="STALE_TURN",
                     details={"turn": str(now.turn), "expected_turn": str(request.expected_turn)},
                 )
@@ -113,7 +113,7 @@ class Branches:
             if error.code != "UNKNOWN_TURN":
                 raise
             raise ConflictError(
-                "Somebody else took turns of the session back; read it again, then go on", code="STALE_TURN"
+                "session was rewound by another request; read it again and retry", code="STALE_TURN"
             ) from None
 
     async def _seen(self, session: Session, pov: str | None) -> SeenSession:

@@ -41,7 +41,7 @@ async def compare(store: SessionStore, rulesets: Rulesets, room: Room, request: 
     there = await store.session(request.other_session_id)
     if here.spec_hash != there.spec_hash:
         raise refuse(
-            ".other_session_id", "plays another version of a scenario; compare sessions of the same one"
+            ".other_session_id", "plays another scenario version; compare sessions of the same version"
         )
     ruleset = await rulesets.of(here.spec_hash)
     view = ruleset.viewers.view(request.pov)

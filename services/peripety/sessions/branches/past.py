@@ -40,7 +40,7 @@ async def state_at(store: SessionStore, rulesets: Rulesets, session_id: str, tur
     past = await store.past(session_id, turn)
     if past is None:
         raise NotFoundError(
-            f".turn: the session has no turn {turn} yet; name an earlier one", code="UNKNOWN_TURN"
+            f".turn: the session has not reached turn {turn}; use an earlier one", code="UNKNOWN_TURN"
         )
     if past.session.turn == turn:
         return past.session
@@ -55,7 +55,7 @@ def _recalled(program: Program, past: Past) -> Session:
     for number, (record, changes) in enumerate(past.played, past.start + 1):
         played = play_again(program, snapshot, sim.loads(record))
         if played.record != record:
-            raise InternalError(f"turn {number} of a session does not come to what is recorded of it")
+            raise InternalError(f"replay of turn {number} of a session differs from its record")
         snapshot, memories = played.snapshot, remembered.after(memories, changes)
     then = _at_turn(past.session, past.turn, past.end) if past.end else _at_start(program, past.session)
     then = replace(then, memories=memories, due=None)

@@ -35,7 +35,7 @@ class Defect:
 
 
 class BundleError(InvalidArgumentError):
-    """A rejected bundle; `defects` lists the reasons in line order."""
+    """A rejected bundle, with the reasons in line order."""
 
     default_code = "BUNDLE_INVALID"
 
@@ -43,6 +43,6 @@ class BundleError(InvalidArgumentError):
         self.defects = tuple(defects)
         first = self.defects[0]
         super().__init__(
-            f"The bundle is not right: line {first.line}: {first.finding.message}",
+            f"bundle is invalid: line {first.line}: {first.finding.message}",
             violations=[defect.violation for defect in self.defects],
         )

@@ -187,9 +187,7 @@ def _last_turn(session: Session, asked: int) -> int:
 
 
 def _changed() -> ConflictError:
-    return ConflictError(
-        "Turns of the session were taken back meanwhile; read it again, then ask again", code="STALE_TURN"
-    )
+    return ConflictError("session was rewound meanwhile; read it again and retry", code="STALE_TURN")
 
 
 def _header(session: Session, certificate: bytes | None) -> Header:

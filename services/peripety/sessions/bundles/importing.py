@@ -99,7 +99,7 @@ class Importer:
             size += len(piece)
             if size > self._most_bytes:
                 raise ResourceExhaustedError(
-                    f".chunk: the bundle has more than the {self._most_bytes} bytes that are taken;"
+                    f".chunk: bundle is larger than the limit of {self._most_bytes} bytes;"
                     " export fewer turns of it (last_turn)",
                     code="BUNDLE_TOO_LARGE",
                 )
@@ -153,7 +153,9 @@ class _Draft:
     def _take(self, turn: CommittedTurn) -> None:
         _, replay = self._read()
         if not self._room.holds(_whole(turn, replay.program)):
-            message = "the turn does not fit into a message of this server; raise PERIPETY_MAX_MESSAGE_BYTES"
+            message = (
+                "the turn does not fit into a message of this server; increase PERIPETY_MAX_MESSAGE_BYTES"
+            )
             raise BundleError([Defect(self._verification.line, Finding("TURN_INVALID", "", message))])
         self._memories = remembered.after(self._memories, turn.memories)
         self._usage += _end_of(turn).usage
@@ -181,7 +183,7 @@ class _Draft:
     def _read(self) -> tuple[Header, Replay]:
         header, replay = self._verification.header, self._verification.replay
         if header is None or replay is None:
-            raise InternalError("a bundle is right without a header")
+            raise InternalError("a valid bundle has no header")
         return header, replay
 
     def session(self) -> tuple[Session, bytes]:

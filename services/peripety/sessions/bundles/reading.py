@@ -58,7 +58,7 @@ class Reader:
         ours = {"version": VERSION, "engine_version": ENGINE_VERSION, "rng_version": sim.RNG_VERSION}
         for name, known in ours.items():
             if name in value and value[name] != known:
-                message = f"it is of {name} {value[name]}, and this program knows {known}"
+                message = f"{name} is {value[name]}; this program supports {known}"
                 raise self._refused("OTHER_VERSION", message, pointer([name]))
         self._hold_to("header", value)
         return header_of(value)
@@ -97,7 +97,7 @@ class Reader:
         for turn in range(1, header.turns + 1):
             value = self._value(self._next())
             if isinstance(value, dict) and value.get("kind") == f"{KIND}.end":
-                message = f"it ends after {turn - 1} turns, and its header tells of {header.turns}"
+                message = f"the bundle ends after {turn - 1} turns, but its header declares {header.turns}"
                 raise self._refused("BUNDLE_TRUNCATED", message)
             self._hold_to("turn", value)
             if value["request_id"] in requests:
@@ -113,11 +113,11 @@ class Reader:
         if not found:
             raise self._truncated()
         if found != expected:
-            message = f"it has to be {expected.decode().strip()} for the bytes before it"
+            message = f"the seal does not match the previous bytes; expected {expected.decode().strip()}"
             raise self._refused("BUNDLE_CHANGED", message)
         if next_line(self._file, 1):
             self.line += 1
-            raise self._refused("BUNDLE_CHANGED", "something follows the end of the bundle")
+            raise self._refused("BUNDLE_CHANGED", "the bundle has data after its seal")
 
     def _turn(self, value: Mapping[str, Any]) -> BundledTurn:
         for index, event in enumerate(value["events"]):
@@ -125,13 +125,17 @@ class Reader:
         try:
             turn = turn_of(value)
         except (TypeError, KeyError, ValueError, AttributeError):
-            raise self._refused("TURN_INVALID", "an event has other keys than its kind", "/events") from None
+            raise self._refused(
+                "TURN_INVALID", "an event has keys that its kind does not define", "/events"
+            ) from None
         kinds = [type(event) for event in turn.events]
         if kinds[0] is not Accepted or kinds[-1] is not Committed:
-            message = "the first event of a turn is accepted, and the last one committed"
+            message = "the first event of a turn must be accepted, and the last one committed"
             raise self._refused("TURN_INVALID", message, "/events")
         if kinds.count(Accepted) != 1 or kinds.count(Committed) != 1:
-            raise self._refused("TURN_INVALID", "a turn is accepted once and committed once", "/events")
+            raise self._refused(
+                "TURN_INVALID", "a turn must have exactly one accepted and one committed event", "/events"
+            )
         return turn
 
     def _next(self) -> bytes:
@@ -162,14 +166,14 @@ class Reader:
 
     def _same_hash(self, name: str, told: str, computed: str) -> None:
         if told != computed:
-            message = f"the header tells of {name} {told}, and this is {computed}"
+            message = f"the header declares {name} {told}, but the document has {computed}"
             raise self._refused("OTHER_DOCUMENT", message)
 
     def _refused(self, code: str, message: str, path: str = "") -> BundleError:
         return BundleError([Defect(self.line, Finding(code, path, message))])
 
     def _not_ours(self) -> list[Defect]:
-        message = f"the first line is no header of kind {KIND}"
+        message = f"the first line is not a header of kind {KIND}"
         return [Defect(self.line, Finding("NOT_A_BUNDLE", "", message))]
 
     def _truncated(self) -> BundleError:

@@ -97,7 +97,7 @@ class Replay:
         self.turn += 1
         recorded = events[-1]
         if not isinstance(recorded, Committed):
-            raise TypeError("a turn ends with Committed")
+            raise TypeError("the last event of a turn must be Committed")
         found = tuple(self._play(record, events, recorded))
         return ReplayedTurn(
             turn=self.turn,
@@ -112,7 +112,9 @@ class Replay:
         self, record: Mapping[str, Any] | None, events: Sequence[Event], recorded: Committed
     ) -> Iterator[Finding]:
         if self._failed or record is None:
-            reason = "a turn before it could not be played" if self._failed else "it has no record"
+            reason = (
+                "an earlier turn cannot be replayed" if self._failed else "its record is missing or invalid"
+            )
             self._failed = True
             yield _not_playable(reason)
             return
@@ -157,9 +159,7 @@ def _event_differences(events: Sequence[Event], played: Played, kinds: tuple[typ
     computed = [event for event in played.events if isinstance(event, kinds)]
     if len(recorded) != len(computed):
         names = ", ".join(sorted(kind_of(event) for event in computed)) or "none"
-        message = (
-            f"{len(recorded)} events tell of what was decided, and {len(computed)} were computed: {names}"
-        )
+        message = f"{len(recorded)} mechanics events are recorded, but {len(computed)} were computed: {names}"
         yield Finding("TURN_DIFFERS", "/events", message)
         return
     for (index, event), again in zip(recorded, computed, strict=True):
@@ -170,9 +170,9 @@ def _differences(recorded: Any, computed: Any, place: str) -> Iterator[Finding]:
     if sim.canonical(recorded) == sim.canonical(computed):
         return
     for inner, one, other in differences(recorded, computed):
-        message = f"the record says {shown(one)}, and {shown(other)} was computed"
+        message = f"recorded {shown(one)}, computed {shown(other)}"
         yield Finding("TURN_DIFFERS", f"{place}{pointer(inner)}", message)
 
 
 def _not_playable(reason: str) -> Finding:
-    return Finding("TURN_NOT_PLAYABLE", "/record", f"the turn cannot be played again: {reason}")
+    return Finding("TURN_NOT_PLAYABLE", "/record", f"the turn cannot be replayed: {reason}")

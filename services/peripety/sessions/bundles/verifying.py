@@ -76,7 +76,7 @@ class Verification:
                 self._note(replayed)
                 yield turn, replayed
             if header.chain_hash != replay.chain_hash and not self._mismatches:
-                message = f"the header says {header.chain_hash}, and the turns come to {replay.chain_hash}"
+                message = f"the header declares {header.chain_hash}, but the turns have {replay.chain_hash}"
                 self._defects.append(Defect(1, Finding("TURN_DIFFERS", "/chain_hash", message)))
             reader.end()
         except BundleError as error:

@@ -48,7 +48,7 @@ def odds_request(request: pb.GetOddsRequest) -> OddsRequest:
         InvalidArgumentError: the persona is unknown.
     """
     if request.persona and request.persona not in PERSONAS:
-        raise refuse(".persona", "is no Persona")
+        raise refuse(".persona", "is not a known Persona")
     return OddsRequest(
         session_id=request.session_id,
         persona=PERSONAS.get(request.persona, "random"),

@@ -32,9 +32,7 @@ async def pieces_of(requests: AsyncIterator[pb.ImportSessionRequest]) -> tuple[s
         request = first
         while request is not None:
             if len(request.chunk) > _MOST_CHUNK_BYTES:
-                raise refuse(
-                    ".chunk", f"has {len(request.chunk)} bytes; at most {_MOST_CHUNK_BYTES} are taken"
-                )
+                raise refuse(".chunk", f"has {len(request.chunk)} bytes; the limit is {_MOST_CHUNK_BYTES}")
             yield request.chunk
             request = await anext(requests, None)
 

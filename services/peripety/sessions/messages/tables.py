@@ -26,7 +26,7 @@ def table_from_proto(table: pb.Table) -> Table:
         InvalidArgumentError: the seat order is unknown.
     """
     if table.order not in _ORDERS:
-        raise refuse(".table.order", "is no SeatOrder")
+        raise refuse(".table.order", "is not a known SeatOrder")
     timeout = table.seat_timeout
     return Table(
         tuple(Seat(seat.seat_id, seat.entity_id) for seat in table.seats),

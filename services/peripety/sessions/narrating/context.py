@@ -64,7 +64,7 @@ def question(scene: Scene, played: Played | None, *, beside: int = 0) -> str:
     Args:
         scene: the turn.
         played: the result of the turn if the narrator may know it; None while it may still act.
-        beside: size of further constant parts of the prompt; see `fixed_bytes`.
+        beside: size of further constant parts of the prompt, such as tools.
     """
     room = max(_FLOOR_BYTES, int((len(system_text(scene).encode()) + beside) * _SHARE_OF_FIXED))
     tree = scene.stage.board.state.tree() if played is None else played.tree

@@ -129,11 +129,11 @@ class Hands:
 
     def _carry_out(self, call: ToolCall, place: int) -> tuple[dict[str, Any], tuple[Event, ...]]:
         if place >= _CALLS:
-            raise _RefusedError(f"at most {_CALLS} calls of one answer are carried out; tell the turn now")
+            raise _RefusedError(f"at most {_CALLS} calls of one answer are executed; narrate the turn now")
         offered = self._tools.get(call.name)
         if offered is None:
             names = ", ".join([*self._tools][:_NAMES])
-            raise _RefusedError(f"there is no tool '{call.name[:_NAME_CHARACTERS]}'; there are {names}")
+            raise _RefusedError(f"unknown tool '{call.name[:_NAME_CHARACTERS]}'; use one of {names}")
         given = _arguments(call)
         if offered.action_id is not None:
             return self._act(offered.action_id, given)
@@ -147,11 +147,13 @@ class Hands:
     def _act(self, action_id: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Event, ...]]:
         board = self._scene.stage.board
         if not self._scene.input.strip():
-            raise _RefusedError("the player has chosen what is done in this turn; tell it")
+            raise _RefusedError("the player has chosen the actions of this turn; narrate it")
         if self._known is not None:
-            raise _RefusedError("all actions of a turn come in one answer, and this turn's are done; tell it")
+            raise _RefusedError(
+                "the actions of this turn are complete, as they must come in one answer; narrate it"
+            )
         if len(board.acts) >= _ACTIONS:
-            raise _RefusedError(f"a turn takes at most {_ACTIONS} actions; tell it")
+            raise _RefusedError(f"a turn may have at most {_ACTIONS} actions; narrate it")
         call = ActionCall(action_id, given)
         try:
             # Tried on a fork: an action that is rejected, or after which the turn cannot end, must not be
@@ -160,17 +162,15 @@ class Hands:
             resolved: ActionResolved = trial.act(call)[0]  # type: ignore[assignment]
             played = trial.close() if resolved.accepted else None
         except PeripetyError as error:
-            raise _RefusedError(f"this is more than the turn takes ({error.code}); do less") from error
+            raise _RefusedError(f"the action exceeds a limit of the turn ({error.code}); do less") from error
         if played is None:
             self._count(rejected_actions=1)
             reasons = [reason.message for reason in self._scene.view.failures(resolved.reasons)]
             return {"accepted": False, "reasons": reasons}, ()
         if len(played.record) > _RECORD_BYTES:
-            raise _RefusedError("the turn changes too much already; tell it")
+            raise _RefusedError("the turn has reached its size limit; narrate it")
         if revealing(self._scene, [given]):
-            raise _RefusedError(
-                "everybody sees these parameters, and not everybody may know them; take others"
-            )
+            raise _RefusedError("these parameters are public but contain restricted information; use others")
         self._foreseen = played
         events = self._scene.stage.act(call)
         return {"accepted": True, **self._effects(resolved.changes, resolved.log)}, events
@@ -191,7 +191,9 @@ class Hands:
             for key in steps if root == "state" else (None,):
                 value = value[key]
         except (PeripetyError, LookupError, TypeError):
-            raise _RefusedError("nothing is seen there; query state for all that is") from None
+            raise _RefusedError(
+                "path not found or not visible; query `state` for everything visible"
+            ) from None
         return {"value": abridged(value, _RESULT_CHARACTERS)}
 
     def _effects(self, changes: tuple[Change, ...], log: tuple[LogLine, ...]) -> dict[str, Any]:
@@ -211,13 +213,13 @@ def _tools(rules: Rules) -> Mapping[str, ScenarioTool]:
 def _arguments(call: ToolCall) -> dict[str, Any]:
     """Parse the arguments of a call, which must be a JSON object."""
     if len(call.arguments) > _ARGUMENTS_CHARACTERS:
-        raise _RefusedError("the arguments are too long; give only what the tool takes")
+        raise _RefusedError("the arguments are too long; give only the parameters of the tool")
     try:
         given = sim.parse(call.arguments.strip() or "{}")
     except PeripetyError as error:
         raise _RefusedError(f"the arguments are not JSON ({error.message[:200]}); give one object") from error
     if not isinstance(given, dict):
-        raise _RefusedError("the arguments are no object; give one object")
+        raise _RefusedError("the arguments are not a JSON object; give one object")
     return given
 
 

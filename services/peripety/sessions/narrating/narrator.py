@@ -54,7 +54,7 @@ _REASON_OF_CODE = {
     "BUDGET_EXHAUSTED": "BUDGET_EXHAUSTED",
 }
 _PROBLEMS = {
-    "OUTCOME_INVALID": "the narrator gave no valid account of the turn",
+    "OUTCOME_INVALID": "the narrator's answer is not valid",
     "NARRATOR_TIMEOUT": "the narrator did not answer in time",
     "MODEL_UNAVAILABLE": "the narrator cannot be reached now",
     "NARRATOR_FAILED": "the narrator failed",
@@ -85,13 +85,13 @@ class Narrator:
         self._seconds = seconds
 
     async def tell(self, scene: Scene) -> AsyncGenerator[Happening | Told, None]:
-        """Narrate a turn: yield its events as they occur, then `Told`. Model errors are not raised."""
+        """Narrate a turn: yield its events as they occur, then the result. Model errors are not raised."""
         telling = Telling(scene)
         for happened in telling.opening:
             yield happened
         allowance = Allowance(self._seconds, scene.session.narrator, scene.session.usage)
         told: Told | None = None
-        problem: Exception = invalid("the answer ended without its end")
+        problem: Exception = invalid("the answer has no final event")
         try:
             tools = self._tools(scene, telling)
             questions = await aside(
@@ -148,7 +148,7 @@ class _Questions:
         self._completion: Completion | None = None
 
     async def ask(self) -> AsyncGenerator[Happening | Told, None]:
-        """Call the model, execute its tool calls, and repeat; the last item is `Told`.
+        """Call the model, execute its tool calls, and repeat; the last item is the result.
 
         Raises:
             PeripetyError: the reason why the narration failed.
@@ -166,7 +166,7 @@ class _Questions:
                 continue
             completion = self._completion
             if completion is None:
-                raise invalid("the answer ended without its end")
+                raise invalid("the answer has no final event")
             if not (self._tools and completion.stop_reason is StopReason.TOOL_USE):
                 for item in self._telling.finish(completion, repaired=self._repaired):
                     yield item
@@ -196,7 +196,7 @@ class _Questions:
             raise
         completion = self._completion
         if completion is not None and self._repaired_before and completion.findings:
-            raise invalid("the answer is not valid, and was put right once already", completion.findings)
+            raise invalid("the answer is not valid after its one repair", completion.findings)
 
     async def _next(self, answer: AsyncIterator[GatewayEvent]) -> GatewayEvent | None:
         """Return the next event; the time limit applies to the wait only, not to the consumer."""
@@ -213,7 +213,7 @@ class _Questions:
         hands, calls = self._telling.hands, completion.tool_calls
         if not self._may_call:
             hands.refuse(calls)
-            raise invalid("the narrator calls tools where it has to tell")
+            raise invalid("the narrator called tools although it must narrate")
         if not hands.takes(calls, [call.call_id for message in self._said for call in message.tool_calls]):
             self._may_call = False
             return

@@ -39,8 +39,8 @@ _MEMORY_CHARACTERS = 500
 _CODE_STARTS = ("{", "`")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NOTHING = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
-_TELLS_OTHERS = "others would see there what they may not know; leave it out"
-_TELLS_TOO_MUCH = "it holds what the point of view may not know; leave that out"
+_TELLS_OTHERS = "value reveals restricted information to other viewers; leave it out"
+_TELLS_TOO_MUCH = "text reveals what the point of view may not know; leave that out"
 _KEPT_VERSIONS = 64
 _MECHANICS = ("state_changes", "roll_requests")
 # The messages of these errors depend on the change itself or on the scope, never on the state.
@@ -131,7 +131,7 @@ class Outcomes:
             reasons = self._scene.stage.objections(changes)
         except PeripetyError as error:
             yield Finding(
-                error.code, "/state_changes", "the changes are more than the state takes; leave some out"
+                error.code, "/state_changes", "the changes exceed the size limit of the state; leave some out"
             )
             return
         if reasons:
@@ -168,7 +168,7 @@ class Outcomes:
 def _in_the_prose(outcome: Mapping[str, Any]) -> Iterator[Finding]:
     narrative = clean(outcome["narrative"])
     if not any(map(str.isalnum, narrative)):
-        yield Finding("BLANK", "/narrative", "the narrative has no words; tell the turn")
+        yield Finding("BLANK", "/narrative", "the narrative has no words; narrate the turn")
     elif looks_like_code(narrative):
         yield Finding("NOT_PROSE", "/narrative", "the narrative is code; write plain prose")
 
@@ -177,7 +177,7 @@ def _in_the_dialogue(outcome: Mapping[str, Any]) -> Iterator[Finding]:
     for index, line in enumerate(outcome.get("visible_dialogue") or ()):
         if not clean(line["utterance"]).strip():
             place = f"/visible_dialogue/{index}/utterance"
-            yield Finding("BLANK", place, "nothing is said; write the words, or leave it out")
+            yield Finding("BLANK", place, "the utterance is blank; write the words or leave it out")
 
 
 @lru_cache(maxsize=_KEPT_VERSIONS)

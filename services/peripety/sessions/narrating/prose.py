@@ -20,7 +20,7 @@ __all__ = ["Draft", "dialogue_of"]
 class Draft:
     """The prose of an answer, and how much of it the reader has received.
 
-    Prose is held back until `open` is called: only the caller knows whether the fields before it are
+    Prose is held back until its release is allowed: only the caller knows whether the fields before it are
     acceptable. Text that starts like code is not released before it is known to be prose. Text that may still
     become a secret is not released before it cannot.
     """
@@ -76,7 +76,7 @@ class Draft:
     def finish(self, narrative: str) -> Iterator[NarrativeChunk | NarrativeRetracted]:
         """Release the rest of a complete narrative."""
         if self._narrative[: self._released] != narrative[: self._released]:
-            yield from self.retract("the narrator's account reads otherwise as a whole")
+            yield from self.retract("the complete narrative differs from the streamed text")
         piece = narrative[self._released :]
         self._released += len(piece)
         if piece:

@@ -37,7 +37,7 @@ class Scene:
         input: the player's input.
         session: the session before the turn.
         stage: the mechanics of the turn, which the narrator closes.
-        past: the complete previous turns, oldest first; at most `REMEMBERED_TURNS` are used.
+        past: the complete previous turns, oldest first.
     """
 
     spec: Mapping[str, Any]

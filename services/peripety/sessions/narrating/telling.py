@@ -122,16 +122,16 @@ class Telling:
                 self._grow(event.arguments_text)
                 # Text beside tool calls is not a narration.
                 self._draft.hold()
-                for retracted in self._draft.retract("the narrator goes on to act"):
+                for retracted in self._draft.retract("the narrator continues with tool calls"):
                     yield retracted
             case Repairing():
                 self._refuse(finding.path for finding in event.findings)
-                for retracted in self._draft.retract("the narrator is asked to put its account right"):
+                for retracted in self._draft.retract("the narrator's answer is being repaired"):
                     yield retracted
                 self.expect()
 
     def finish(self, completion: Completion, *, repaired: bool) -> Iterator[Happening | Told]:
-        """Finish a turn whose Outcome is accepted; the last item is `Told`."""
+        """Finish a turn whose Outcome is accepted; the last item is the result."""
         outcome: Mapping[str, Any] = completion.value or {}
         narrative = clean(outcome["narrative"])
         yield from self._close(outcome.get("state_changes") or (), dice_of(outcome))
@@ -150,7 +150,7 @@ class Telling:
         )
 
     def give_up(self, reason: str, problem: str, refused: Sequence[str] | None) -> Iterator[Happening | Told]:
-        """Finish the turn with the fallback narration; the last item is `Told`.
+        """Finish the turn with the fallback narration; the last item is the result.
 
         Args:
             reason: machine-readable reason.
@@ -161,7 +161,7 @@ class Telling:
             self._refuse(refused)
         yield from self._close()
         yield from self._draft.retract(problem)
-        yield Degraded(reason, f"{problem}; the server tells the turn itself")
+        yield Degraded(reason, f"{problem}; the fallback narration is used")
         narrative = told_by_server(self._scene, self._played)
         yield from self._draft.finish(narrative)
         memories = self._scene.session.memories
@@ -180,7 +180,7 @@ class Telling:
     def _grow(self, text: str) -> None:
         self._length += len(text)
         if self._length > _ANSWER_CHARACTERS:
-            raise invalid("the answer does not end")
+            raise invalid("the answer is too long")
 
     async def _decide(self) -> Sequence[Happening]:
         """Close the stage with the mechanics before the prose if they are valid; else hold the prose back."""
@@ -207,5 +207,5 @@ class Telling:
         """The turn as last closed."""
         played = self._scene.stage.played
         if played is None:
-            raise InternalError("a turn is told that was not closed")
+            raise InternalError("a turn is narrated before it was closed")
         return played

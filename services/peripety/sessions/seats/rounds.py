@@ -124,7 +124,7 @@ class Rounds:
                     if await self._seats.take_over(session, later):
                         self._start(self._play(replace(session, due=later)))
             except PeripetyError as error:
-                _log.warning("the turns that are due cannot be played now", extra={"code": error.code})
+                _log.warning("due turns cannot be played now", extra={"code": error.code})
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _play(self, session: Session) -> None:
@@ -142,7 +142,7 @@ class Rounds:
                 await self._seats.move(session, microseconds_now())
             raise
         except PeripetyError as error:
-            _log.info("a turn of a table was not played", extra={"code": error.code})
+            _log.info("scheduled turn was not played", extra={"code": error.code})
 
     async def _play_round(self, session: Session, table: Table) -> None:
         request = _turn_of(await self._seats.round(session), table)
@@ -167,7 +167,7 @@ def _check(submission: Submission, before: Round) -> None:
     session, table = before.session, before.session.table
     if table is None or table.order is not SeatOrder.SIMULTANEOUS:
         raise FailedPreconditionError(
-            "The session has no seats that act at the same time; play its turns with TakeTurn",
+            "session has no simultaneous seats; play its turns with TakeTurn",
             code="SEATS_TAKE_TURNS",
         )
     seat = seat_named(submission.seat_id, table)
@@ -175,13 +175,13 @@ def _check(submission: Submission, before: Round) -> None:
     check_ongoing(session)
     if seat.seat_id in before.acted:
         raise FailedPreconditionError(
-            f"The seat '{seat.seat_id}' has acted in turn {submission.expected_turn}; wait for the next one",
+            f".seat_id: '{seat.seat_id}' has acted in turn {submission.expected_turn}; wait for the next",
             code="SEAT_HAS_ACTED",
         )
     is_due = session.due is not None and session.due <= microseconds_now()
     if is_due or seat.seat_id not in before.waiting:
         raise FailedPreconditionError(
-            f"The time of seat '{seat.seat_id}' in turn {submission.expected_turn} is up; act in the next",
+            f".seat_id: '{seat.seat_id}' timed out in turn {submission.expected_turn}; act in the next",
             code="TIME_IS_UP",
         )
 

@@ -32,14 +32,14 @@ def seat_of(request: TurnRequest, session: Session) -> Seat | None:
         return None
     if session.table.order is SeatOrder.SIMULTANEOUS:
         raise FailedPreconditionError(
-            "The seats of this session act at the same time; hand the actions in with SubmitActions",
+            "session has simultaneous seats; submit their actions with SubmitActions",
             code="SEATS_ACT_TOGETHER",
         )
     if request.seat_id is None:
         raise refuse(".seat_id", "is required: the session has several players")
     seat = seat_named(request.seat_id, session.table)
     if request.pov not in {None, seat.entity_id}:
-        raise refuse(".pov_entity_id", f"must be empty, or '{seat.entity_id}', whom the seat plays")
+        raise refuse(".pov_entity_id", f"must be empty, or '{seat.entity_id}', the entity of the seat")
     return seat
 
 
@@ -67,7 +67,7 @@ def check_turn_of(seat: Seat | None, session: Session) -> None:
     following = None if session.table is None else session.table.next_seat(session.turn)
     if seat is not None and following is not None and seat != following:
         raise FailedPreconditionError(
-            f"It is the turn of seat '{following.seat_id}', not of '{seat.seat_id}'; wait for it",
+            f".seat_id: it is the turn of seat '{following.seat_id}', not of '{seat.seat_id}'; wait",
             code="NOT_YOUR_TURN",
             details={"next_seat_id": following.seat_id},
         )

@@ -14,13 +14,15 @@ __all__ = ["check_same", "stale", "unknown"]
 
 def unknown(session_id: str) -> NotFoundError:
     """Return the error for a session that does not exist."""
-    return NotFoundError(f".session_id: there is no session '{session_id[:64]}'", code="UNKNOWN_SESSION")
+    return NotFoundError(
+        f".session_id: unknown session '{session_id[:64]}'; list the sessions", code="UNKNOWN_SESSION"
+    )
 
 
 def stale(session_id: str, what: str) -> ConflictError:
     """Return the error for a session that was changed concurrently."""
     return ConflictError(
-        f"{what}; read it again, then go on", code="STALE_TURN", details={"session_id": session_id}
+        f"{what}; read it again and retry", code="STALE_TURN", details={"session_id": session_id}
     )
 
 

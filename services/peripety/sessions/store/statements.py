@@ -320,7 +320,7 @@ async def played_by(connection: AsyncConnection, session_id: str, request_id: st
         return committed(row)
     if row.taken_back is not None:
         raise FailedPreconditionError(
-            f".request_id played turn {row.taken_back}, which was taken back; make a new one for each turn",
+            f".request_id played turn {row.taken_back}, which was rewound; make a new one for each turn",
             code="TURN_TAKEN_BACK",
         )
     return None

@@ -158,7 +158,7 @@ class SessionStore:
                 return made
             # A turn that replaced it would have a later sequence than any that was read before.
             if fork.turn and not 0 < stands.sequence <= fork.last_sequence:
-                raise stale(session_id, f"Turn {fork.turn} of the session was taken back meanwhile")
+                raise stale(session_id, f"turn {fork.turn} of the session was rewound meanwhile")
             fork = replace(fork, last_sequence=stands.sequence)
             await lines.add_line(connection, fork.line_id, stands.segment, fork.turn)
             await say.add_session(connection, fork, request)
@@ -195,7 +195,7 @@ class SessionStore:
                 then = replace(then, line_id=line)
             seen = {"turn": before.turn, "last_sequence": before.last_sequence}
             if not await say.move(connection, then, **seen):
-                raise stale(session_id, "Somebody else changed the session meanwhile")
+                raise stale(session_id, "session was changed meanwhile")
             gone = lines.between(segments, then.turn, before.turn)
             await say.note_taken_back(connection, session_id, gone)
             await say.note_rewind(connection, then, request)
@@ -292,7 +292,9 @@ class SessionStore:
         began = {"turn": turn.turn - 1, "last_sequence": turn.first_sequence - 1}
         async with self._database.write(f"session {session.session_id}") as connection:
             if not await say.move(connection, session, **began):
-                raise stale(session.session_id, f"Somebody else took turn {turn.turn} of the session")
+                raise stale(
+                    session.session_id, f"turn {turn.turn} of the session was played by another request"
+                )
             await say.add_turn(connection, session.line_id, turn)
             if turn.turn % SNAPSHOT_TURNS == 0:
                 await say.keep_snapshot(connection, session)

@@ -116,7 +116,7 @@ class Hub:
         """
         if self._followers >= self._limit:
             raise ResourceExhaustedError(
-                f"{self._followers} follow sessions on this server, its limit; follow on another, or later",
+                f"too many watch streams: {self._followers}; use another server or retry later",
                 code="TOO_MANY_WATCHERS",
                 retry_after=1.0,
             )
@@ -165,7 +165,7 @@ class Hub:
             try:
                 await self._look_once()
             except PeripetyError as error:
-                _log.warning("sessions cannot be followed now", extra={"code": error.code})
+                _log.warning("sessions cannot be polled now", extra={"code": error.code})
             try:
                 async with asyncio.timeout(self._look_seconds):
                     await self._hurry.wait()

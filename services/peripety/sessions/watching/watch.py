@@ -52,7 +52,7 @@ class Watching:
         self._heartbeat_seconds = heartbeat_seconds
 
     async def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
-        """Watch a session until it ends, is deleted, or the server stops; the last event is `Closed`.
+        """Watch a session until it ends, is deleted, or the server stops; the last event has the reason.
 
         Raises:
             InvalidArgumentError: a field is invalid.
@@ -89,7 +89,7 @@ class _Position:
     Attributes:
         recorded: sequence up to which all recorded events were sent.
         attempt_id: the attempt at the next turn of which events were sent; None for none.
-        told: number of events of that attempt that were sent.
+        told: number of its events that were sent.
     """
 
     recorded: int
