@@ -8,7 +8,7 @@ __all__ = ["next_line"]
 
 
 def next_line(file: IO[bytes], most: int) -> bytes:
-    """Read the next line of a file, truncated to a maximum length; return empty bytes at the end of the file."""
+    """Read the next line of a file, truncated to a maximum length; empty at the end of the file."""
     line = rest = file.readline(most)
     while rest and not rest.endswith(b"\n"):
         rest = file.readline(most)

@@ -93,7 +93,12 @@ class Recorder(Generic[E]):
                 self._recent.add(recorded)
 
     async def keep(self) -> None:
-        """Write buffered events and renew the lease until the run ends or waits; raise the same errors as a commit."""
+        """Write buffered events and renew the lease until the run ends or waits.
+
+        Raises:
+            LostLeaseError: see `commit`.
+            UnavailableError: see `commit`.
+        """
         while not self._closed:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RENEW_SECONDS):

@@ -128,7 +128,7 @@ class _Future:
         detail: bool = False,
         watch: Mapping[str, float] | None = None,
     ) -> DryRunReport:
-        """Simulate runs; see `peripety.scenarios.runs.Playable`. Only the endings are counted."""
+        """Simulate runs; only the endings are counted."""
         if seed is None or horizon is None or detail or watch:
             raise ValueError("futures have a seed and a horizon, and no detail")
         return self._program.futures(

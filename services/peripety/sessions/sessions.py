@@ -192,7 +192,7 @@ class Sessions:
         return seen
 
     async def compare(self, request: Comparison) -> Compared:
-        """Compare two sessions; see `Branches.compare`."""
+        """Compare two sessions: their last common turn, and the differences since."""
         return await self._branches.compare(request)
 
     def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
