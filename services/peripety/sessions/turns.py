@@ -185,8 +185,7 @@ class Turns:
             yield
         finally:
             # If the turn was committed, this changes nothing. If it fails, the turn is only due later, so the
-            # error is
-            # suppressed in favour of the turn's own result.
+            # error is suppressed in favour of the turn's own result.
             with suppress(PeripetyError):
                 await finish(self._store.seats.move(replace(session, due=later), session.due))
 

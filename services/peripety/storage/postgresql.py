@@ -101,8 +101,7 @@ class PostgresqlServer:
 def _engine(url: str, settings: dict[str, str], faults: frozenset[str]) -> AsyncEngine:
     engine = create_async_engine(
         # The driver parses the URL itself, as it supports every option of PostgreSQL. The engine, which
-        # appears in logs,
-        # never sees the password.
+        # appears in logs, never sees the password.
         "postgresql+asyncpg://",
         async_creator=partial(_connect, url, _SETTINGS | settings),
         hide_parameters=True,

@@ -155,8 +155,7 @@ def _explain(faults: frozenset[int], context: ExceptionContext) -> UnavailableEr
         return None
     if context.connection is not None and not _in_transaction(context.connection):
         # SQLite has rolled back by itself, as it does after most disk faults. Another statement would be a
-        # transaction
-        # of its own.
+        # transaction of its own.
         context.is_disconnect = True
     return (
         unavailable(error.sqlite_errorname)

@@ -370,8 +370,7 @@ class SessionStore:
             one, other = [await lines.lineage(connection, name) for name in (session_id, other_id)]
             first, last = lines.shared(one, other), min(lines.turns_of(one), lines.turns_of(other))
             # A chain hash covers the whole history before it, so a search for the last equal hash is enough.
-            # It begins with
-            # small steps, as sessions mostly diverge soon after their shared line.
+            # It begins with small steps, as sessions mostly diverge soon after their shared line.
             step = 1
             while first < last:
                 turn = min(first + step, last)
