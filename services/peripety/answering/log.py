@@ -145,7 +145,7 @@ class RequestLog:
                 kept = await _answer(connection, request_id, fingerprint)
             if kept is None and after:
                 raise NotFoundError(
-                    ".after_sequence: no recorded responses for this request; send it again with 0",
+                    "no recorded responses for this request; send it again with after_sequence 0",
                     code="WORK_NOT_FOUND",
                 )
             if kept is not None:

@@ -270,7 +270,7 @@ async def test_prose_that_turns_out_to_read_otherwise_is_told_anew() -> None:
     events = await told(Sends(TextDelta('{"narrative": "One thing'), completed({"narrative": "Another."})))
     assert events[:-1] == [
         NarrativeChunk("One thing"),
-        NarrativeRetracted("the narrator's account reads otherwise as a whole"),
+        NarrativeRetracted("the complete narrative differs from the streamed text"),
         NarrativeChunk("Another."),
     ]
 
