@@ -18,8 +18,8 @@ Design:
   instead.
 * Within a process, requests with the same id are single-flight: the second one waits for the first and reads
   its record. Processes do not lock each other; the second one to commit loses with `ANSWERED_MEANWHILE` and
-  can fetch the record of the winner. A distributed lock was not worth its failure modes, as the loser only
-  wastes work.
+  can fetch the record of the winner. A distributed lock would add failure modes, while the loser only wastes
+  work.
 * A caller that resumes a stream gives the number of responses it has (`after`). Without a record, the error
   `WORK_NOT_FOUND` makes it start over, because repeated work may produce other responses.
 * Records expire after a day. Each write deletes the expired ones, so a background job is unnecessary.

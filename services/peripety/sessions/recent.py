@@ -21,7 +21,7 @@ _MOST_BYTES = 64 * 1024
 
 
 class RecentTurns:
-    """LRU cache of the last turns of sessions.
+    """Cache of the last turns of sessions, bounded by number and size.
 
     An entry is valid until something else happens in the session, in any process. `Session.last_sequence`
     detects this: it counts all events and never repeats.

@@ -26,10 +26,10 @@ Invariants:
 * A committed turn fits into a message for a viewer who may see all of it. Otherwise it could never be read
   again.
 
-Rejected alternatives. A lock in the database for the time of a turn would block other writers for minutes and
-outlive a crashed process. A lease per session would need renewal and expiry; the compare-and-swap needs
-neither, and the cost of a lost race is one wasted narration. Storing events as they occur would make partial
-turns visible and would need a cleanup after crashes.
+Alternatives and their costs. A lock in the database for the time of a turn would block other writers for
+minutes and outlive a crashed process. A lease per session would need renewal and expiry; the compare-and-swap
+needs neither, and the cost of a lost race is one wasted narration. To store events as they occur would make
+partial turns visible and would need a cleanup after crashes.
 
 In a session with several seats, the due time of the turn is postponed while the turn is played, so that no
 other process plays it for a seat that is late .

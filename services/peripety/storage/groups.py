@@ -10,7 +10,7 @@ Protocol:
 * Blocks that arrive while another block is running join its transaction. Blocks that arrive during a commit
   form the next group.
 * The group commits as soon as no block is running and none has waited. No timer is involved: a single writer
-  pays no latency, and groups grow only under load. A fixed delay was rejected for that reason.
+  pays no latency, and groups grow only under load. A fixed delay would cost every single writer that delay.
 * The number of members of a group is limited, because the first member waits for the last one.
 
 Invariants:

@@ -17,7 +17,7 @@ Design:
   rejected: they report where a match ends, but not how much of a match has begun, which is what must be held
   back.
 * After a match nothing more is released. The answer is rejected and repaired once, or the fallback narration
-  is used. Replacing the secret with a mask was rejected: the remaining sentence often still implies it.
+  is used. The secret is not replaced by a mask, as the rest of the sentence could still imply it.
 * Short words and numbers count only at the start of a longer word or number, and texts below a minimum length
   never: ordinary prose contains them by chance, and a false alarm costs the reader the narration.
 
