@@ -372,4 +372,6 @@ def _explain(error: ValidationError) -> InvalidArgumentError:
         for e in error.errors(include_url=False, include_input=False)
     ]
     text = "; ".join(f"{v.field} {v.reason}".strip() for v in violations)
-    return InvalidArgumentError(f"Bad configuration: {text}", code="BAD_CONFIGURATION", violations=violations)
+    return InvalidArgumentError(
+        f"invalid configuration: {text}", code="BAD_CONFIGURATION", violations=violations
+    )

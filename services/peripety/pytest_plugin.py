@@ -108,5 +108,5 @@ class LlmSimulator:
 
     def _nothing(self) -> pytest.UsageError:
         return pytest.UsageError(
-            f'No scenario: mark the test @pytest.mark.{MARKER}("file.toml"), or call llm_simulator.load(...)'
+            f'no scenario: mark the test @pytest.mark.{MARKER}("file.toml"), or call llm_simulator.load(...)'
         )

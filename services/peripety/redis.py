@@ -42,7 +42,7 @@ class RedisServer:
             from redis.backoff import NoBackoff  # noqa: PLC0415
         except ImportError as error:
             raise FailedPreconditionError(
-                "PERIPETY_REDIS_URL: Redis needs the package redis; pip install 'peripety[redis]'",
+                "PERIPETY_REDIS_URL: Redis needs the package redis; run pip install 'peripety[redis]'",
                 code="MISSING_PACKAGE",
             ) from error
         try:

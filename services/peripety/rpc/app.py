@@ -197,7 +197,7 @@ def _refuse_open_plaintext(config: Config, address: str) -> None:
     try:
         host, _ = split_address(address)
     except ValueError as error:
-        raise InvalidArgumentError(f"PERIPETY_LISTEN {error}", code="BAD_ADDRESS") from None
+        raise InvalidArgumentError(f"listen address {error}", code="BAD_ADDRESS") from None
     if not config.insecure and not is_loopback(host):
         raise FailedPreconditionError(
             f"{address} is open to other machines and this server does not encrypt: listen on 127.0.0.1"

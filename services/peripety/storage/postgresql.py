@@ -72,7 +72,7 @@ class PostgresqlServer:
         except ImportError as error:
             raise FailedPreconditionError(
                 "PERIPETY_DATABASE_URL: PostgreSQL needs the package asyncpg;"
-                " pip install 'peripety[postgresql]'",
+                " run pip install 'peripety[postgresql]'",
                 code="MISSING_PACKAGE",
             ) from error
         self._writers = _engine(url, _WRITER_SETTINGS, _WRITE_FAULTS)

@@ -56,7 +56,7 @@ _REASON_OF_CODE = {
 _PROBLEMS = {
     "OUTCOME_INVALID": "the narrator's answer is not valid",
     "NARRATOR_TIMEOUT": "the narrator did not answer in time",
-    "MODEL_UNAVAILABLE": "the narrator cannot be reached now",
+    "MODEL_UNAVAILABLE": "the narrator is unavailable",
     "NARRATOR_FAILED": "the narrator failed",
     "BUDGET_EXHAUSTED": "the budget for narrators is used up",
 }
