@@ -1,4 +1,4 @@
-"""The time that is stored and shown."""
+"""Wall clock for stored and displayed times."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["microseconds_now"]
 
 
 def microseconds_now() -> int:
-    """The wall clock, in microseconds since 1970."""
+    """Return the wall-clock time in microseconds since 1970."""
     return time.time_ns() // 1000

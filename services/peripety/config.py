@@ -1,7 +1,7 @@
-"""Settings of a process: read once, frozen, handed to everything as a parameter.
+"""Settings of a process: read once, frozen, passed as a parameter.
 
-`Config.from_environment()` reads the variables; a bad value is an error that names its variable.
-`Config(...)` takes values and looks at nothing else, so that a test never depends on the shell it runs in.
+`Config.from_environment()` reads the environment; an invalid value raises an error that names its variable.
+`Config(...)` takes values and ignores the environment, so a test never depends on the shell it runs in.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 
 
 class ProviderName(Enum):
-    """The language-model providers this version can speak to."""
+    """Supported language-model providers."""
 
     OFFLINE = "offline"
     OPENAI = "openai"
@@ -59,7 +59,7 @@ class ProviderName(Enum):
 
 
 class LogLevel(Enum):
-    """The least severe event that is written."""
+    """Minimum severity of log events."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -68,14 +68,14 @@ class LogLevel(Enum):
 
 
 class LogFormat(Enum):
-    """How events are written: `auto` is key=value on a terminal and JSON anywhere else."""
+    """Format of log events: `auto` is key=value on a terminal and JSON elsewhere."""
 
     AUTO = "auto"
     CONSOLE = "console"
     JSON = "json"
 
 
-# What the smallest accounts are given; who has more says so.
+# Limits of the smallest accounts; larger accounts must be configured.
 _USUAL_LIMITS = {
     provider: ProviderLimits(requests_per_minute=requests)
     for provider, requests in {
@@ -89,14 +89,14 @@ _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.%a-z]+\]|[^\s:/\[\]]+):(?P<port>\
 _SQLITE = re.compile(r"sqlite:///.*[^/]")
 _POSTGRESQL = re.compile(r"postgresql://([^\s/?#@]*@)?[^\s/?#@]*/[^\s/?#]+(\?[^\s#]*)?")
 _REDIS = re.compile(r"rediss?://([^\s/?#@]*@)?[^\s/?#@]+(/\d*)?(\?[^\s#]*)?")
-_ESCAPED = "with %40 for an @ in the password, %2F for a slash and the like"
+_ESCAPED = "with special characters of the password percent-encoded (%40 for @, %2F for a slash)"
 _PREFIX = "PERIPETY_"
 _Seconds: TypeAlias = Annotated[float, Field(gt=0, le=86_400)]
 _MIB = 1024 * 1024
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Split `host:port` (`[::1]:port` for IPv6) into its parts, the host without brackets.
+    """Split `host:port` (`[::1]:port` for IPv6) into host and port, the host without brackets.
 
     Raises:
         ValueError: the text is not such an address.
@@ -108,7 +108,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, named or as an address, is this machine."""
+    """Return True if a host name or address is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -121,58 +121,59 @@ def _default_database_url() -> SecretStr:
 
 
 class Config(BaseModel):
-    """Everything that can be set from outside.
+    """Settings of a process.
 
     Attributes:
-        model_provider: who answers prompts; `offline` needs no model, no key and no network.
+        model_provider: default provider; `offline` needs no model, no key and no network.
         openai_api_base: base URL of OpenAI, or of the server of the provider `generic`.
-        openai_api_key: its key; never logged, like all keys.
+        openai_api_key: API key; never logged, like all keys.
         anthropic_api_base: base URL of Anthropic's API.
-        anthropic_api_key: the key there.
+        anthropic_api_key: API key.
         gemini_api_base: base URL of Gemini's API.
-        gemini_api_key: the key there.
-        google_api_key: the same, under the name that Google's own tools know.
+        gemini_api_key: API key.
+        google_api_key: alternative to `gemini_api_key`, the name that Google's own tools use.
         deepseek_api_base: base URL of DeepSeek's API.
-        deepseek_api_key: the key there.
-        ollama_api_base: base URL of an Ollama server; as the configured provider it may also be given as
-            that of `openai_api_base`.
-        ollama_api_key: the key there, where one is wanted.
+        deepseek_api_key: API key.
+        ollama_api_base: base URL of an Ollama server; if Ollama is the configured provider, `openai_api_base`
+            is accepted, too.
+        ollama_api_key: API key, if the server requires one.
         azure_api_base: base URL of an Azure OpenAI resource.
-        azure_api_key: the key there.
-        scripted_api_base: base URL of a scripted LLM that is served elsewhere; else one is served here.
-        scripted_api_key: the key there, where the script names keys.
-        script: the file of what the provider `scripted` answers.
-        model_name: the model to ask for; the provider's own default when absent.
-        provider_connect_seconds: how long to wait until a connection to a provider stands.
-        provider_first_event_seconds: until the first event of its answer; comments and blank lines are none.
-        provider_pause_seconds: between two pieces of it.
-        provider_total_seconds: until its end.
-        models: a file of models that adds to what is known of models, and corrects it.
-        limits: what may be used, by provider (`openai`) or by provider and model (`openai/gpt-5`); a provider
-            that is not named keeps its usual limits.
-        daily_budget: what all requests of a day may use together.
-        breaker_failures: so many failures of a provider in a row stop calls to it.
-        breaker_open_seconds: for how long they are stopped.
-        breaker_successes: so many successes in a row end the trial that follows.
+        azure_api_key: API key.
+        scripted_api_base: base URL of an external scripted LLM; if absent, this process serves one.
+        scripted_api_key: API key, if the script defines keys.
+        script: script file of the provider `scripted`.
+        model_name: default model; the provider's own default if absent.
+        provider_connect_seconds: timeout of a connection to a provider.
+        provider_first_event_seconds: timeout of the first event of a response; comments and blank lines do
+            not count.
+        provider_pause_seconds: timeout between two events of a response.
+        provider_total_seconds: timeout of a whole response.
+        models: file of model descriptions that extends and overrides the built-in catalogue.
+        limits: rate limits by provider (`openai`) or by provider and model (`openai/gpt-5`); other providers
+            have their default limits.
+        daily_budget: budget of all requests of a day.
+        breaker_failures: number of consecutive failures that opens the circuit breaker of a provider.
+        breaker_open_seconds: seconds that the circuit breaker stays open.
+        breaker_successes: number of consecutive successes that closes the half-open circuit breaker.
         database_url: `sqlite:///PATH`, by default a file in the user's data directory, or
             `postgresql://user:password@host:port/name`; never logged.
-        redis_url: `redis://user:password@host:port/number`, where replicas share what may be lost; never
+        redis_url: `redis://user:password@host:port/number`, for state that replicas share and may lose; never
             logged.
-        listen: address the server listens on; port 0 takes a free one.
-        gateway_address: where the gateway service answers, when it runs in another process.
-        scenarios_address: the same for the scenario service.
-        policies_address: the same for the policy service.
-        testgen_commands: allow callers to name commands that tests are run on; they run here, as this user.
+        listen: address the server listens on; port 0 selects a free one.
+        gateway_address: address of the gateway service if it runs in another process.
+        scenarios_address: address of the scenario service if it runs in another process.
+        policies_address: address of the policy service if it runs in another process.
+        testgen_commands: allow callers to specify commands under test; they run on this machine as this user.
         insecure: allow plaintext on an address that other machines can reach.
-        response_cache_memory_bytes: the most that stored answers take in memory; 0 keeps none there.
-        response_cache_disk_bytes: the most that they take in the database; 0 keeps none there.
-        response_cache_ttl_seconds: how long a stored answer holds.
-        log_level: the least severe event that is written.
+        response_cache_memory_bytes: maximum size of the response cache in memory; 0 disables it.
+        response_cache_disk_bytes: maximum size of the response cache in the database; 0 disables it.
+        response_cache_ttl_seconds: time to live of a cached response.
+        log_level: minimum severity of log events.
         log_format: key=value or JSON.
-        max_message_bytes: largest message taken or sent.
-        max_concurrent_calls: calls under way at once; more are refused with RESOURCE_EXHAUSTED.
-        default_deadline_seconds: time given to a call that brings no deadline of its own.
-        drain_seconds: how long calls under way may go on after a stop was asked for.
+        max_message_bytes: maximum size of a message in either direction.
+        max_concurrent_calls: maximum number of concurrent calls; more are rejected with RESOURCE_EXHAUSTED.
+        default_deadline_seconds: deadline of a call whose caller sets none.
+        drain_seconds: maximum time for running calls to end after a shutdown request.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -238,10 +239,10 @@ class Config(BaseModel):
         """Read the settings from the environment of this process; an empty variable counts as absent.
 
         Args:
-            **overrides: attributes that were given more directly, on a command line; they win.
+            **overrides: attributes that take precedence over the environment, such as command-line options.
 
         Raises:
-            InvalidArgumentError: a variable has a value that cannot be used; the message names it.
+            InvalidArgumentError: a variable has an invalid value; the message names the variable.
         """
         given = {
             name: value for name, variable in _variables().items() if (value := os.environ.get(variable))
@@ -264,7 +265,9 @@ class Config(BaseModel):
         given = _json_object(value)
         providers = [provider.value for provider in ProviderName]
         if not {name.partition("/")[0] for name in given} <= set(providers):
-            raise ValueError("must name providers (or provider/model); there are " + ", ".join(providers))
+            raise ValueError(
+                "must have keys that are providers or provider/model; choose from " + ", ".join(providers)
+            )
         return _USUAL_LIMITS | given
 
     @field_validator("daily_budget", mode="before")
@@ -312,19 +315,20 @@ class Config(BaseModel):
     @model_validator(mode="after")
     def _check_provider_is_reachable(self) -> Self:
         if self.model_provider is ProviderName.GENERIC and self.openai_api_base is None:
-            raise ValueError("MODEL_PROVIDER=generic needs OPENAI_API_BASE, the URL of the server to ask")
+            raise ValueError("MODEL_PROVIDER=generic needs OPENAI_API_BASE, the base URL of the server")
         return self
 
     @property
     def needs_script(self) -> bool:
-        """Whether who answers prompts has to be served here, from a script."""
+        """True if this process must serve the scripted LLM."""
         return self.model_provider is ProviderName.SCRIPTED and self.scripted_api_base is None
 
     @property
     def answerer(self) -> str:
-        """Who answers where a request names no model: whatever tells one from another.
+        """Identity of the default model: everything that distinguishes one default model from another.
 
-        Of some servers only their address does. A script that is served here has another one every time.
+        Some servers are distinguished only by their address. The address of a script served by this process
+        is left out, as it changes every time.
         """
         named = (
             self.model_provider.value,
@@ -337,7 +341,7 @@ class Config(BaseModel):
 
 
 def _json_object(value: Any) -> dict[str, Any]:
-    """Read a JSON object with exact decimals, unless it is one already."""
+    """Parse a JSON object with exact decimals, unless the value is one already."""
     given = json.loads(value, parse_float=Decimal) if isinstance(value, str) else value
     if not isinstance(given, dict):
         raise ValueError("must be a JSON object")  # noqa: TRY004 - the library turns this one into an answer
@@ -345,7 +349,7 @@ def _json_object(value: Any) -> dict[str, Any]:
 
 
 def _variables() -> dict[str, str]:
-    """Map each attribute to the environment variable that sets it."""
+    """Map each attribute to its environment variable."""
     return {
         name: str(field.validation_alias or f"{_PREFIX}{name}".upper())
         for name, field in Config.model_fields.items()
@@ -361,11 +365,13 @@ def _sentence(error: ErrorDetails) -> str:
 
 
 def _explain(error: ValidationError) -> InvalidArgumentError:
-    """Say which variables are wrong without repeating their values: one of them may be a key."""
+    """Return an error that names the invalid variables without their values: one of them may be a key."""
     variables = _variables()
     violations = [
         FieldViolation(variables.get(str(e["loc"][0]), str(e["loc"][0])) if e["loc"] else "", _sentence(e))
         for e in error.errors(include_url=False, include_input=False)
     ]
     text = "; ".join(f"{v.field} {v.reason}".strip() for v in violations)
-    return InvalidArgumentError(f"Bad configuration: {text}", code="BAD_CONFIGURATION", violations=violations)
+    return InvalidArgumentError(
+        f"invalid configuration: {text}", code="BAD_CONFIGURATION", violations=violations
+    )

@@ -1,8 +1,8 @@
-"""What travels with a call: its deadline and its request id.
+"""Call context: deadline and request id of the current call.
 
-The server sets both at the start of a call, the client carries both to the next service, and domain code may
-ask. They live in context variables, so a task started inside the call inherits them. Nothing here knows the
-transport.
+The server sets both at the start of a call, the client passes both to the next service, and domain code may
+read them. They are context variables, so tasks started inside the call inherit them. The module is
+independent of the transport.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ _request_id: ContextVar[str | None] = ContextVar("peripety_request_id", default=
 
 
 def deadline() -> float | None:
-    """The moment on the monotonic clock at which the caller stops waiting; None when nobody said."""
+    """Return the deadline of the call on the monotonic clock, or None if it has none."""
     return _deadline.get()
 
 
 def remaining() -> float | None:
-    """Seconds until the deadline, never negative; None when there is no deadline."""
+    """Return the seconds until the deadline, never negative, or None without a deadline."""
     moment = _deadline.get()
     return None if moment is None else max(0.0, moment - time.monotonic())
 
 
 def request_id() -> str | None:
-    """The id to quote when asking about this call; None outside a call."""
+    """Return the request id of the current call, or None outside a call."""
     return _request_id.get()
 
 
 def enter_call(*, request_id: str | None, timeout: float | None) -> None:
-    """Start a call in the current context: the rest of this task, and the tasks it starts, belong to it.
+    """Start a call in the current context, which applies to the rest of this task and the tasks it starts.
 
     Args:
-        request_id: the id of the call.
-        timeout: seconds the caller is willing to wait; None for no limit.
+        request_id: id of the call.
+        timeout: seconds that the caller is willing to wait; None for no limit.
     """
     _request_id.set(request_id)
     _deadline.set(None if timeout is None else time.monotonic() + timeout)
@@ -53,9 +53,9 @@ def enter_call(*, request_id: str | None, timeout: float | None) -> None:
 
 @asynccontextmanager
 async def bounded(timeout: float | None) -> AsyncIterator[None]:  # noqa: ASYNC109 - it is made of asyncio.timeout
-    """Give the block at most `timeout` seconds, and never more than the call has left.
+    """Limit the block to `timeout` seconds, and to the time that the call has left.
 
-    What runs inside sees the shorter deadline.
+    Code inside the block sees the shorter deadline.
 
     Raises:
         DeadlineError: the time ran out before the block ended.
@@ -69,6 +69,6 @@ async def bounded(timeout: float | None) -> AsyncIterator[None]:  # noqa: ASYNC1
     except TimeoutError:
         if not scope.expired():
             raise
-        raise DeadlineError(f"The time ran out after {limit:.3g} s; allow more, or ask for less") from None
+        raise DeadlineError(f"deadline exceeded after {limit:.3g} s; increase it or request less") from None
     finally:
         _deadline.reset(token)

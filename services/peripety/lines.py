@@ -1,4 +1,4 @@
-"""Lines of files that anybody may have written."""
+"""Bounded reading of lines from untrusted files."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ __all__ = ["next_line"]
 
 
 def next_line(file: IO[bytes], most: int) -> bytes:
-    """The next line of a file; of one that is longer than so many bytes only these, which then end it.
-
-    Empty at the end of the file.
-    """
+    """Read the next line of a file, truncated to a maximum length; empty at the end of the file."""
     line = rest = file.readline(most)
     while rest and not rest.endswith(b"\n"):
         rest = file.readline(most)

@@ -1,10 +1,11 @@
-"""Structured logs on standard error: key=value on a terminal, JSON lines anywhere else.
+"""Structured logs on standard error: key=value on a terminal, JSON lines elsewhere.
 
     _log = logging.getLogger(__name__)
     _log.info("call", extra={"method": name, "ms": 12})
 
-Events carry ids, codes and durations. Prompts, answers, documents and the texts of unexpected exceptions are
-not logged: they may quote what a user wrote, or a key. Of an exception, type and places are kept.
+Events contain ids, codes and durations. Prompts, responses, documents and the texts of unexpected exceptions
+are not logged, as they may quote user input or a key. Of an exception, the type and the stack locations are
+logged.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ __all__ = ["configure", "outline"]
 
 _FRAMES = 12
 _OURS = "peripety"
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message"}  # these two by formatters
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message"}  # the last two: formatters
 _PLAIN = re.compile(r"[^\s\"=\\]+", re.ASCII)
 
 
 def configure(config: Config, stream: TextIO | None = None) -> None:
-    """Set up the logs of this process, those of libraries included.
+    """Configure the logs of this process, including those of libraries.
 
     Args:
-        config: says how much is written, and in which form.
-        stream: where to, standard error by default; never standard output, which belongs to results.
+        config: sets level and format.
+        stream: output, standard error by default; never standard output, which is for results.
     """
     stream = stream or sys.stderr
     level = logging.getLevelNamesMapping()[config.log_level.name]
@@ -51,7 +52,7 @@ def configure(config: Config, stream: TextIO | None = None) -> None:
 
 
 def outline(error: BaseException) -> dict[str, Any]:
-    """Return what may be logged of an exception: its type and where it passed, never its text."""
+    """Return what may be logged of an exception: its type and stack locations, never its text."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     return {
         "exception": type(error).__qualname__,
@@ -60,7 +61,7 @@ def outline(error: BaseException) -> dict[str, Any]:
 
 
 class _Formatter(logging.Formatter):
-    """Writes an event as one line."""
+    """Formatter that writes an event as one line."""
 
     def __init__(self, written: Callable[[dict[str, Any]], str]) -> None:
         super().__init__()
@@ -80,7 +81,7 @@ def _event(record: logging.LogRecord) -> dict[str, Any]:
     request_id = context.request_id()
     if request_id is not None:
         event["request_id"] = request_id
-    if record.name.partition(".")[0] == _OURS:  # what libraries add may be anything
+    if record.name.partition(".")[0] == _OURS:  # extra fields of libraries may contain anything
         event |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
     if record.exc_info and record.exc_info[1]:
         event |= outline(record.exc_info[1])

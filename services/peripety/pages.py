@@ -1,4 +1,4 @@
-"""Pages of lists: how long they are, and the token that asks for the next one."""
+"""Pagination: page sizes and page tokens."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["Page", "Position", "page_of", "page_size", "position_in"]
 
 _DEFAULT_SIZE = 50
 _MAX_SIZE = 1_000
-# The number is one that a database column of 64 bits holds; the name is a UUID, where there is one.
+# The number fits a 64-bit database column; the name is a UUID, if present.
 _TOKEN = re.compile(r"(?P<number>[0-7][0-9a-f]{15})(?P<name>[0-9a-f-]{36})?")
 T = TypeVar("T")
 
 
 class Position(NamedTuple):
-    """A place in a list: a number that orders it, and a UUID where numbers may be equal."""
+    """A position in a list: a sort key, and a UUID to break ties."""
 
     number: int
     name: str = ""
@@ -29,48 +29,48 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some items of a list, and the token of the next page; empty on the last one."""
+    """A page of a list with the token of the next page, which is empty on the last page."""
 
     items: tuple[T, ...]
     next_page_token: str
 
 
 def page_size(asked: int) -> int:
-    """How many items a page has.
+    """Return the number of items per page.
 
     Raises:
         InvalidArgumentError: the size is negative.
     """
     if asked < 0:
-        raise refuse(".page_size", "must not be negative; 0 leaves it to the server")
+        raise refuse(".page_size", "must not be negative; 0 means the default")
     return min(asked or _DEFAULT_SIZE, _MAX_SIZE)
 
 
 def position_in(token: str, *, named: bool = False) -> Position | None:
-    """The position after which a token goes on; None for the empty one, which asks for the first page.
+    """Decode a page token to the position after which the page starts; return None for the empty token.
 
     Args:
-        token: what came with the page before.
-        named: whether positions of the list have names.
+        token: token from the previous page.
+        named: True if positions of the list have names.
 
     Raises:
-        InvalidArgumentError: the token is not one of this list's.
+        InvalidArgumentError: the token is not a token of this list.
     """
     if not token:
         return None
     match = _TOKEN.fullmatch(token)
     if match is None or (match["name"] is not None) != named:
-        raise refuse(".page_token", "is not a token of this list; send the one of the page before, or none")
+        raise refuse(".page_token", "is not a token of this list; send the one of the previous page, or none")
     return Position(int(match["number"], 16), match["name"] or "")
 
 
 def page_of(items: Sequence[T], size: int, position: Callable[[T], Position]) -> Page[T]:
-    """The page that starts a list.
+    """Make a page from the first items of a list.
 
     Args:
-        items: the items, more than fit if there is a next page.
-        size: how many fit, at least 1.
-        position: says where an item stands.
+        items: the items; more than fit if there is a next page.
+        size: number of items on the page, at least 1.
+        position: returns the position of an item.
     """
     fitting = tuple(items[:size])
     return Page(fitting, _token(position(fitting[-1])) if len(items) > size else "")

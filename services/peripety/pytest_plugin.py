@@ -1,4 +1,4 @@
-"""The pytest plugin: `llm_simulator`, a scripted LLM on a port of its own for each test that asks for one.
+"""pytest plugin: `llm_simulator` serves a scripted LLM on its own port for each test that uses it.
 
     @pytest.mark.llm_scenario("login.toml")
     def test_login(llm_simulator):
@@ -6,7 +6,7 @@
         ...
         llm_simulator.captured.assert_received("login")
 
-Nothing but pytest is imported until a test uses the fixture.
+Only pytest is imported until a test uses the fixture.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(scenario, **options): what llm_simulator says: a file beside the test's, or a Scenario",
+        f"{MARKER}(scenario, **options): script of llm_simulator: a file beside the test, or a Scenario",
     )
 
 
 @pytest.fixture
 def llm_simulator(request: pytest.FixtureRequest) -> Iterator[LlmSimulator]:
-    """A scripted LLM, served until the test ends: by the scenario of the test's marker, or what it loads."""
+    """Serve a scripted LLM until the test ends, with the script of its marker or one it loads."""
     served = LlmSimulator(request.path.parent)
     marker = request.node.get_closest_marker(MARKER)
     try:
@@ -53,7 +53,7 @@ class LlmSimulator:
     """A scripted LLM and its server.
 
     Args:
-        directory: where scenario files are looked for.
+        directory: base directory of script files.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -62,11 +62,11 @@ class LlmSimulator:
         self._server: Server | None = None
 
     def load(self, scenario: str | Path | Scenario | ScenarioBuilder, **options: Any) -> Self:
-        """Serve a scenario instead of the one before, with nothing remembered; the URL is a new one.
+        """Serve a new script with a fresh state and a new URL instead of the current one.
 
         Args:
-            scenario: a file, relative to the test's, or a scenario, or a builder of one.
-            options: for the `Simulator`, such as `seed`.
+            scenario: a file, relative to the test's directory, or a script, or a builder of one.
+            options: arguments of the `Simulator`, such as `seed`.
         """
         from peripety.simulator import ScenarioBuilder, Simulator, load_scenario  # noqa: PLC0415 - see above
         from peripety.simulator.server import serve_in_thread  # noqa: PLC0415
@@ -82,21 +82,21 @@ class LlmSimulator:
 
     @property
     def url(self) -> str:
-        """The base URL of every provider."""
+        """Base URL of every provider."""
         if self._server is None:
             raise self._nothing()
         return self._server.url
 
     @property
     def simulator(self) -> Simulator:
-        """What answers: its clock, state and failures can be changed while it is served."""
+        """The simulator; its clock, state and failures can be changed while it is served."""
         if self._simulator is None:
             raise self._nothing()
         return self._simulator
 
     @property
     def captured(self) -> CaptureLog:
-        """The calls so far."""
+        """Calls received so far."""
         return self.simulator.captured
 
     def close(self) -> None:
@@ -108,5 +108,5 @@ class LlmSimulator:
 
     def _nothing(self) -> pytest.UsageError:
         return pytest.UsageError(
-            f'No scenario: mark the test @pytest.mark.{MARKER}("file.toml"), or call llm_simulator.load(...)'
+            f'no scenario: mark the test @pytest.mark.{MARKER}("file.toml"), or call llm_simulator.load(...)'
         )

@@ -1,6 +1,6 @@
-"""The Redis server of a process, where there is one: what replicas share for a while, and may lose.
+"""Redis server of a process, if configured: short-lived state that replicas share and may lose.
 
-Nothing depends on it: who uses it goes on without it when it fails, which an `UnavailableError` tells.
+Redis is optional. On failure it raises an `UnavailableError`, and its users continue without it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _REST_SECONDS = 5.0
 
 
 class RedisServer:
-    """One client for the whole process, which connects when it is first used.
+    """Redis client of the process, which connects on first use.
 
     Args:
         url: `redis://user:password@host:port/number`, or `rediss://` for an encrypted connection.
-        clock: seconds that only go forward.
+        clock: returns monotonic seconds.
 
     Raises:
-        FailedPreconditionError: the client is not installed.
-        InvalidArgumentError: the client does not understand the URL.
+        FailedPreconditionError: the client package is not installed.
+        InvalidArgumentError: the URL is invalid.
     """
 
     def __init__(self, url: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,8 +42,7 @@ class RedisServer:
             from redis.backoff import NoBackoff  # noqa: PLC0415
         except ImportError as error:
             raise FailedPreconditionError(
-                "PERIPETY_REDIS_URL names a Redis server, which needs the package redis:"
-                " pip install 'peripety[redis]'",
+                "PERIPETY_REDIS_URL: Redis needs the package redis; run pip install 'peripety[redis]'",
                 code="MISSING_PACKAGE",
             ) from error
         try:
@@ -53,14 +52,14 @@ class RedisServer:
                 timeout=_ANSWER_SECONDS,
                 socket_connect_timeout=_ANSWER_SECONDS,
                 socket_timeout=_ANSWER_SECONDS,
-                # Once, and at once: the server may have closed a connection that nobody used for long.
+                # One immediate retry: the server may have closed an idle connection.
                 retry=Retry(NoBackoff(), 1),
             )
         except ValueError:
-            # What it says may quote the URL, and with it the password.
+            # The exception is not chained: its text may quote the URL with the password.
             raise InvalidArgumentError(
-                "PERIPETY_REDIS_URL has a part that the client of Redis does not know;"
-                " rediss://user:password@host:port/0 is a complete one",
+                "PERIPETY_REDIS_URL: invalid Redis URL; a complete example is"
+                " rediss://user:password@host:port/0",
                 code="BAD_CONFIGURATION",
             ) from None
         self._client = library.Redis.from_pool(pool)
@@ -72,11 +71,11 @@ class RedisServer:
     async def using(self) -> AsyncIterator[Redis]:
         """Run the block with the client.
 
-        A server that failed is left alone for some seconds: one that is down must not cost everybody a
-        time-out.
+        After a failure the server is not used for some seconds (circuit breaker), so that an outage does not
+        cost every caller a timeout.
 
         Raises:
-            UnavailableError: the server does not answer, or refuses what it is asked, or did so just now.
+            UnavailableError: the server does not respond, rejects a command, or failed moments ago.
         """
         if self._clock() < self._resting_until:
             raise _unavailable("resting")
@@ -93,7 +92,7 @@ class RedisServer:
 
 def _unavailable(fault: str) -> UnavailableError:
     return UnavailableError(
-        f"The Redis server cannot be used now ({fault}); try again later",
+        f"Redis server is unavailable ({fault}); try again later",
         code="REDIS_UNAVAILABLE",
         details={"fault": fault},
         retry_after=_REST_SECONDS,

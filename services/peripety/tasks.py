@@ -1,4 +1,4 @@
-"""Work that a cancellation must not leave half done, and work that the event loop need not wait for."""
+"""Tasks that finish in spite of cancellation, and blocking work moved off the event loop."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ __all__ = ["aside", "finish"]
 
 T = TypeVar("T")
 
-# What goes over so little takes less than the hop to a thread and back, which waits for a busy event loop.
+# Smaller work takes less time than the hop to a thread and back on a busy event loop.
 _BRIEF_BYTES = 32 * 1024
 
 
 async def aside(work: Callable[[], T], size: int) -> T:
-    """Do some work in a thread while the event loop goes on, or here if it is brief.
+    """Run work in a thread if it is large, else inline.
 
     Args:
-        work: what to do.
-        size: how many bytes it goes over.
+        work: the work.
+        size: number of bytes it processes.
     """
     return work() if size <= _BRIEF_BYTES else await asyncio.to_thread(work)
 
 
 async def finish(work: Awaitable[T]) -> T:
-    """Let `work` end even when this task is cancelled meanwhile, perhaps again, then pass that on."""
+    """Wait until `work` ends even if this task is cancelled meanwhile, then raise the cancellation."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -37,5 +37,5 @@ async def finish(work: Awaitable[T]) -> T:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # nobody is left to hear of it
+            task.exception()  # mark the exception as retrieved
         raise

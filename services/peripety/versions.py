@@ -1,4 +1,4 @@
-"""Tables of things that are kept in versions: each version by the hash of its content, the last one first."""
+"""Versioned tables: each version is identified by the hash of its content, and the last one is current."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 __all__ = ["Versions", "moment", "named_by", "versions_table"]
 
 _ID_DIGITS = 24
-# SQLite counts up only what it calls INTEGER, which has 64 bits there.
+# SQLite autoincrements only INTEGER columns, which have 64 bits there.
 _COUNTING = BigInteger().with_variant(Integer, "sqlite")
 
 
 def versions_table(name: str, thing: str, content: str, *columns: Column[Any]) -> Table:
-    """A table of versions.
+    """Declare a table of versions.
 
     Args:
-        name: what it is called.
-        thing: the column of the ids of what is kept.
-        content: the column of the hashes that name its versions.
-        columns: what else is kept of a version.
+        name: name of the table.
+        thing: name of the id column.
+        content: name of the content hash column.
+        columns: further columns of a version.
     """
     return Table(
         name,
         METADATA,
-        # Counts up and is never used again: the greatest of a thing is its latest version.
+        # Increases and is never reused: the greatest position of an id is its latest version.
         Column(
             "position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True
         ),
@@ -49,12 +49,11 @@ def versions_table(name: str, thing: str, content: str, *columns: Column[Any]) -
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What is asked of a table of versions.
+    """Queries on a table of versions.
 
     Attributes:
-        table: the table.
-        thing: its column of ids.
-        content: its column of hashes.
+        thing: the id column.
+        content: the content hash column.
     """
 
     table: Table
@@ -63,16 +62,16 @@ class Versions:
 
     @classmethod
     def of(cls, table: Table, thing: str, content: str) -> Versions:
-        """Those of a table that `versions_table` made."""
+        """Return the queries on a table made by `versions_table`."""
         return cls(table, table.c[thing], table.c[content])
 
     def same(self, thing_id: str, content_hash: str) -> tuple[ColumnElement[bool], ...]:
-        """What holds for one version."""
+        """Return the conditions that select one version."""
         return (self.thing == thing_id, self.content == content_hash)
 
     @property
     def latest(self) -> ColumnElement[bool]:
-        """What holds for the latest version of each thing."""
+        """Condition that selects the latest version of each id."""
         position = self.table.c.position
         return position.in_(select(func.max(position)).group_by(self.thing))
 
@@ -83,7 +82,7 @@ class Versions:
         content_hash: str | None,
         connection: AsyncConnection,
     ) -> Row[Any] | None:
-        """A version, the latest one unless another is named; None when it is not there."""
+        """Return a version, the latest one unless a hash is given; None if it does not exist."""
         query = query.where(self.thing == thing_id)
         if content_hash is not None:
             query = query.where(self.content == content_hash)
@@ -92,17 +91,17 @@ class Versions:
         return row
 
     async def latest_hash(self, thing_id: str, connection: AsyncConnection) -> str | None:
-        """The hash of the latest version of a thing; None when there is none."""
+        """Return the hash of the latest version of an id, or None if no version exists."""
         row = await self.find(select(self.content), thing_id, None, connection)
         return None if row is None else str(row[0])
 
     async def page(
         self, query: Select[Any], asked_size: int, page_token: str, connection: AsyncConnection
     ) -> Page[Row[Any]]:
-        """A page of the versions that a query finds, newest first; the position is among its columns.
+        """Return a page of the versions that a query with the position selects, newest first.
 
         Raises:
-            InvalidArgumentError: the size is negative, or the token is none of ours.
+            InvalidArgumentError: the size is negative or the token is invalid.
         """
         size, before = page_size(asked_size), position_in(page_token)
         position = self.table.c.position
@@ -113,10 +112,10 @@ class Versions:
 
 
 def named_by(prefix: str, content_hash: str) -> str:
-    """The id of a thing that its first content names."""
+    """Return an id derived from the hash of the first content."""
     return f"{prefix}_{content_hash[:_ID_DIGITS]}"
 
 
 def moment(timestamp: float) -> datetime:
-    """When a version was stored, from its column."""
+    """Convert a stored timestamp to a datetime."""
     return datetime.fromtimestamp(timestamp, UTC)

@@ -1,7 +1,7 @@
-"""What a service's bind function is given: the settings, the server, and the way to its neighbours.
+"""Service container passed to each bind function: settings, server, and access to other services.
 
-A service that runs in the same process is called directly (`local`), one that runs elsewhere over a channel
-(`channel`); which of the two is decided here and in `bind.py`, never in domain code.
+A service in the same process is called directly, one in another process over a channel. The choice is made in
+the container and in the bind functions, never in domain code.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ T = TypeVar("T")
 
 @dataclass
 class Wiring:
-    """The parts of a process that its services share.
+    """Resources of a process that its services share.
 
     Attributes:
         config: the settings.
         server: the server to register handlers with.
         resources: closed in reverse order after the server has stopped.
         services: full names of the registered services, for health and reflection.
-        stopping: called once the server takes no new calls, while those under way end.
-        endless: full names of methods, `/package.Service/Method`, that have no deadline of the server's.
+        stopping: functions called when the server rejects new calls and running ones end.
+        endless: full names of methods, `/package.Service/Method`, without a default deadline.
     """
 
     config: Config
@@ -53,7 +53,7 @@ class Wiring:
     _redis: RedisServer | None = None
 
     async def database(self) -> Database:
-        """Return the one database of this process, with the tables of every service imported so far."""
+        """Return the database of this process, with the tables of every service imported so far."""
         if self._database is None:
             self._database = await Database.open(self.config.database_url.get_secret_value())
             self.resources.push_async_callback(self._database.close)
@@ -62,18 +62,18 @@ class Wiring:
         return self._database
 
     def redis(self) -> RedisServer | None:
-        """Return the one Redis server of this process; None when nobody named one."""
+        """Return the Redis server of this process, or None if it is not configured."""
         if self._redis is None and self.config.redis_url is not None:
             self._redis = RedisServer(self.config.redis_url.get_secret_value())
             self.resources.push_async_callback(self._redis.close)
         return self._redis
 
     def provide(self, port: type[T], implementation: T) -> None:
-        """Offer `implementation` to the services bound after this one."""
+        """Register `implementation` for the services bound after this one."""
         self._ports[port] = implementation
 
     def local(self, port: type[T]) -> T | None:
-        """Return what a co-located service provided for `port`, if one did."""
+        """Return the implementation of `port` registered in this process, or None."""
         return cast("T | None", self._ports.get(port))
 
     def channel(self, service: str) -> grpc.aio.Channel:
@@ -83,13 +83,13 @@ class Wiring:
             service: short name, such as `gateway`.
 
         Raises:
-            FailedPreconditionError: nobody said where the service is.
+            FailedPreconditionError: the address of the service is not configured.
         """
         address = getattr(self.config, f"{service}_address", None)
         if address is None:
             raise FailedPreconditionError(
-                f"The {service} service does not run in this process: serve it here too, or set"
-                f" PERIPETY_{service.upper()}_ADDRESS to where it answers",
+                f"service {service} does not run in this process; serve it in this process or set"
+                f" PERIPETY_{service.upper()}_ADDRESS",
                 code="SERVICE_NOT_CONFIGURED",
             )
         if service not in self._channels:
@@ -100,7 +100,7 @@ class Wiring:
         return self._channels[service]
 
     def when_stopping(self, stop: Callable[[], Awaitable[None]]) -> None:
-        """Have work that outlives its call stopped as soon as the server stops, and at the latest with it."""
+        """Register work that outlives its call to be stopped when the server starts to stop."""
         self.stopping.append(stop)
         self.resources.push_async_callback(stop)
 

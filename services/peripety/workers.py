@@ -1,4 +1,4 @@
-"""Who does the checking, compiling and simulating of scenarios: threads, beside an event loop."""
+"""Worker threads for CPU-bound work: checking, compiling and simulating scenarios off the event loop."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ R = TypeVar("R")
 
 
 class AbandonedError(Exception):
-    """Nobody waits for a piece of work any more."""
+    """The work was cancelled: its caller has gone."""
 
 
 def go_on() -> None:
-    """Say, in a piece of work that may take minutes, that it could end here.
+    """Raise an error if the caller of long-running work has gone; call it where the work can stop.
 
     Raises:
-        AbandonedError: whoever asked for it has gone; nobody sees this error.
+        AbandonedError: the caller has gone; this error reaches no one.
     """
     gone = _caller_gone.get()
     if gone is not None and gone.is_set():
@@ -37,29 +37,29 @@ def go_on() -> None:
 
 
 class Worker(Protocol):
-    """Somebody who does pieces of work, so that whoever asks need not know when and where."""
+    """Executor of work items; hides when and where they run."""
 
     @property
     def threads(self) -> int | None:
-        """How many threads a piece may start itself; None for as many as there are cores."""
+        """Maximum number of threads that a work item may start; None for the number of cores."""
         ...
 
     async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do a piece of work."""
+        """Execute a work item."""
         ...
 
 
 class Workers:
-    """A few threads of their own, so that rules that take long to work out hold up nobody else.
+    """Pool of dedicated threads, so that slow work does not block other work of the process.
 
-    A thread cannot be stopped: work whose caller has gone is not begun when it still waits, and else goes on
-    to its end, or to where it asks whether it should (`go_on`).
+    A thread cannot be stopped. If the caller of a work item has gone, a queued item is not started. A running
+    item continues to its end or to its next cancellation check .
 
     Args:
-        name: what the threads are called.
+        name: prefix of the thread names.
 
     Attributes:
-        threads: a piece may use every core.
+        threads: None, as an item may use every core.
     """
 
     threads: int | None = None
@@ -68,7 +68,7 @@ class Workers:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=name)
 
     async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do a piece of work beside the event loop."""
+        """Execute a work item in a thread of the pool."""
         gone, context = threading.Event(), copy_context()
         context.run(_caller_gone.set, gone)
         call = partial(context.run, work, *args, **kwargs)
@@ -79,14 +79,14 @@ class Workers:
             raise
 
     async def each(self, values: Iterator[R]) -> AsyncGenerator[R]:
-        """What an iterator yields, each made beside the event loop.
+        """Yield the items of an iterator, each computed in the pool.
 
-        Between two of them others get their turn, and who leaves early has no more made.
+        Other work can run between two items, and a consumer that stops early computes no more items.
         """
         none = object()
         while (value := await self.run(next, values, none)) is not none:
             yield cast("R", value)
 
     def close(self) -> None:
-        """Begin nothing more, and wait for nothing."""
+        """Start nothing more, and do not wait."""
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,1 +1,1 @@
-"""Answering the same request the same way: what it was answered with is kept, and its events are numbered."""
+"""Idempotent requests: responses are stored per request id, and response streams are numbered."""

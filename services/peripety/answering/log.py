@@ -1,6 +1,28 @@
-"""What requests were answered with, so that one that is sent again is answered again without any work.
+"""Idempotency store: responses are stored under their request id and replayed when the request is repeated.
 
-An answer is a list of opaque bytes. It is kept when the work is done; work that is broken off leaves nothing.
+A client that loses its connection cannot know whether its request was carried out. It sends the request again
+with the same `request_id`, and the store returns the stored responses without doing the work a second time.
+
+Design:
+
+* A response is an opaque byte string. The store knows neither the service nor the message type, so every
+  streaming service shares it. `ResponseRecorder` (the stream module) does the encoding and numbering.
+* The fingerprint of the request is stored beside its id. The same id with another fingerprint is an error of
+  the client (`REQUEST_ID_REUSED`): returning the stored response would silently answer a different question.
+* The last response of the work is pending: a function that makes the change to the database. The change and
+  the record of the responses commit in one transaction. Therefore either both exist or neither does, and no
+  crash between them can make a retry repeat the change.
+* The record is written before the last response is sent. A client that has the last response can rely on it.
+* Work that is interrupted leaves no record, and a retry starts it from the beginning. Partial responses are
+  not stored: they would need a lease and a cleanup, and work that must survive a crash is a durable run
+  instead.
+* Within a process, requests with the same id are single-flight: the second one waits for the first and reads
+  its record. Processes do not lock each other; the second one to commit loses with `ANSWERED_MEANWHILE` and
+  can fetch the record of the winner. A distributed lock would add failure modes, while the loser only wastes
+  work.
+* A caller that resumes a stream gives the number of responses it has (`after`). Without a record, the error
+  `WORK_NOT_FOUND` makes it start over, because repeated work may produce other responses.
+* Records expire after a day. Each write deletes the expired ones, so a background job is unnecessary.
 """
 
 from __future__ import annotations
@@ -39,7 +61,7 @@ __all__ = ["Pending", "RequestLog"]
 
 _KEPT_SECONDS = 24 * 60 * 60
 
-# Named after the service that was the first to keep answers; stored databases have them.
+# The tables have the name of the first service that used this store; existing databases contain them.
 _requests = Table(
     "scenario_requests",
     METADATA,
@@ -61,19 +83,19 @@ _Told = TypeVar("_Told")
 
 @dataclass(frozen=True, slots=True)
 class Pending(Generic[_Result]):
-    """The end of some work, which changes the database when it is made.
+    """The final response of some work, together with the database change that produces it.
 
-    The change and the record of the request are one transaction: a request that is sent again never makes its
-    change again.
+    The change and the record of the request are one transaction, so a request that is sent again never
+    repeats its change.
 
     Attributes:
-        make: makes the change in the transaction of a connection, and returns what is to be told of it.
+        make: makes the change in the transaction of the given connection and returns the result.
     """
 
     make: Callable[[AsyncConnection], Awaitable[_Result]]
 
     def told(self, tell: Callable[[_Result], _Told]) -> Pending[_Told]:
-        """The same end, with what is told of it put in another way."""
+        """Return the same pending change with its result converted by a function."""
 
         async def make(connection: AsyncConnection) -> _Told:
             return tell(await self.make(connection))
@@ -82,10 +104,10 @@ class Pending(Generic[_Result]):
 
 
 class RequestLog:
-    """Answered requests in the database of the process, kept for a day.
+    """Responses by request id in the database of the process, stored for a day.
 
     Args:
-        database: has the tables.
+        database: contains the tables.
     """
 
     def __init__(self, database: Database) -> None:
@@ -100,21 +122,22 @@ class RequestLog:
         *,
         after: int = 0,
     ) -> AsyncIterator[bytes]:
-        """The responses to a request: those that are kept, or else those of `work`, which is done now.
+        """Yield the responses to a request: the stored ones, or those of `work`, which is then executed now.
 
-        Whoever sends a request while the same one is under way in this process waits for its answer.
+        A request that arrives while the same request is running in this process waits for its responses
+        (single-flight).
 
         Args:
-            request_id: names the request.
-            fingerprint: tells it from others that are sent with the same id.
-            work: the responses as they come; the last one is pending, and made in the transaction that
-                keeps the answer.
-            after: leave out so many responses of a kept answer.
+            request_id: identifies the request.
+            fingerprint: distinguishes it from other requests with the same id.
+            work: yields the responses; the last one is pending and is made in the transaction that stores the
+                responses.
+            after: number of stored responses to skip.
 
         Raises:
             AlreadyExistsError: the id was used for another request.
-            ConflictError: another process was faster with the same request; its answer is kept.
-            NotFoundError: responses are left out of an answer that is not kept.
+            ConflictError: another process completed the same request first; its responses are stored.
+            NotFoundError: `after` is set, but no responses are stored.
         """
         lock = self._under_way.setdefault(request_id, asyncio.Lock())
         async with following(work), lock:
@@ -122,7 +145,7 @@ class RequestLog:
                 kept = await _answer(connection, request_id, fingerprint)
             if kept is None and after:
                 raise NotFoundError(
-                    "There is no record of this work: send the request again with after_sequence 0",
+                    "no recorded responses for this request; send it again with after_sequence 0",
                     code="WORK_NOT_FOUND",
                 )
             if kept is not None:
@@ -132,11 +155,12 @@ class RequestLog:
             done: list[bytes] = []
             async for response in work:
                 if isinstance(response, Pending):
-                    # Before it is sent: whoever has the last response does not wait for what comes after.
+                    # Stored before it is sent: a client that has the last response does not wait for the end
+                    # of the stream.
                     async with self._database.write() as connection:
                         if await _answer(connection, request_id, fingerprint) is not None:
                             raise ConflictError(
-                                "Another process has answered this request meanwhile, in its own way: send it"
+                                "request was completed by another process meanwhile; send it"
                                 " again with after_sequence 0",
                                 code="ANSWERED_MEANWHILE",
                             )
@@ -150,12 +174,12 @@ class RequestLog:
     async def change_once(
         self, request_id: str, fingerprint: str, change: Callable[[AsyncConnection], Awaitable[None]]
     ) -> None:
-        """Make a change and remember that its request was answered, in one transaction.
+        """Make a change and record that its request was executed, in one transaction.
 
         Args:
-            request_id: names the request.
-            fingerprint: tells it from others that are sent with the same id.
-            change: makes the change; not called when the request was answered before.
+            request_id: identifies the request.
+            fingerprint: distinguishes it from other requests with the same id.
+            change: makes the change; not called if the request was executed before.
 
         Raises:
             AlreadyExistsError: the id was used for another request.
@@ -167,7 +191,7 @@ class RequestLog:
 
 
 async def _answer(connection: AsyncConnection, request_id: str, fingerprint: str) -> list[bytes] | None:
-    """The kept responses in their order; None when the request was not answered yet."""
+    """Return the stored responses in order, or None if the request was not executed yet."""
     known = await connection.scalar(
         select(_requests.c.fingerprint).where(_requests.c.request_id == request_id)
     )
@@ -175,7 +199,7 @@ async def _answer(connection: AsyncConnection, request_id: str, fingerprint: str
         return None
     if known != fingerprint:
         raise AlreadyExistsError(
-            f"The request_id {request_id} was used for another request; make a new one",
+            f".request_id: {request_id} was used for another request; make a new one",
             code="REQUEST_ID_REUSED",
         )
     rows = await connection.scalars(
@@ -189,7 +213,7 @@ async def _answer(connection: AsyncConnection, request_id: str, fingerprint: str
 async def _keep(
     connection: AsyncConnection, request_id: str, fingerprint: str, responses: Sequence[bytes]
 ) -> None:
-    """Remember the answer to a request, and forget those that are old."""
+    """Store the responses to a request and delete expired ones."""
     now = time.time()
     rows = [
         {"request_id": request_id, "sequence": sequence, "response": response}

@@ -1,4 +1,4 @@
-"""Work as numbered responses, which are the same ones again when its request is sent again."""
+"""Response streams with sequence numbers, recorded so that they can be replayed and resumed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Recorder"]
 
 
 class _Response(Protocol):
-    """A message of a stream that can be taken up again."""
+    """A message of a resumable stream."""
 
     sequence: int
 
@@ -39,11 +39,11 @@ _Told = TypeVar("_Told", bound=_Response)
 
 
 class Recorder:
-    """Answers requests with events, and keeps their answers.
+    """Recorder of response streams: converts events to responses and stores them.
 
     Args:
-        log: keeps them.
-        last: names of the events that are the last ones of their work.
+        log: stores the responses.
+        last: names of the events that end their work.
     """
 
     def __init__(self, log: RequestLog, last: Collection[str]) -> None:
@@ -57,17 +57,17 @@ class Recorder:
         respond: Callable[[_Event], _Told | Pending[_Told]],
         kind: type[_Told],
     ) -> AsyncIterator[_Told]:
-        """The responses to a request, or the same ones again when it was answered before.
+        """Yield the responses to a request, or replay them if the request was executed before.
 
         Args:
             request: a message with `request_id` and `after_sequence`.
-            work: the events as they come; not begun when the answer is kept.
-            respond: puts an event into a message whose sequence is left open.
-            kind: the type of the responses.
+            work: yields the events; not started if the responses are stored.
+            respond: converts an event to a message without a sequence number.
+            kind: the message type of the responses.
 
         Raises:
-            InvalidArgumentError: one of these two fields is wrong.
-            PeripetyError: as `RequestLog.once`, or what the work raises.
+            InvalidArgumentError: one of the two fields is invalid.
+            PeripetyError: errors of the store or of the work.
         """
         check_request_id(request.request_id)
         require(request.after_sequence >= 0, ".after_sequence", "must not be negative")
@@ -82,15 +82,15 @@ class Recorder:
                 yield kind.FromString(data)
 
     async def change_once(self, request: Any, change: Callable[[AsyncConnection], Awaitable[None]]) -> None:
-        """Make a change, unless the same request has made it already.
+        """Make a change unless the same request has made it already.
 
         Args:
             request: a message with `request_id`.
-            change: makes the change in the transaction that keeps the record of the request.
+            change: makes the change in the transaction that stores the record of the request.
 
         Raises:
             InvalidArgumentError: the request has no id.
-            PeripetyError: as `RequestLog.change_once`, or what the change raises.
+            PeripetyError: errors of the store or of the change.
         """
         check_request_id(request.request_id)
         await self._log.change_once(request.request_id, _fingerprint(request), change)
@@ -98,7 +98,7 @@ class Recorder:
     async def _encoded(
         self, work: AsyncIterator[_Event], respond: Callable[[_Event], _Told | Pending[_Told]]
     ) -> AsyncIterator[bytes | Pending[bytes]]:
-        """Events as numbered responses in bytes, of which the last is pending."""
+        """Yield events as numbered, encoded responses; the last one is pending."""
         sequence = 0
         async with following(work):
             async for event in work:
@@ -118,12 +118,12 @@ def _numbered(sequence: int, response: _Response) -> bytes:
 
 
 async def _unchanged(response: _Told, _connection: AsyncConnection) -> _Told:
-    """A last response that comes with no change."""
+    """Return a final response that has no database change."""
     return response
 
 
 def _fingerprint(request: Message) -> str:
-    """What makes a request the same: all of it but where the caller wants to go on."""
+    """Return the fingerprint of a request: a hash of all fields except the resume position."""
     same = type(request)()
     same.CopyFrom(request)
     if "after_sequence" in same.DESCRIPTOR.fields_by_name:

@@ -1,4 +1,4 @@
-"""The Python client: `connect` gives the typed stubs of every service, `open_channel` a channel for your own.
+"""Python client: `connect` returns typed stubs of every service, `open_channel` a channel for custom stubs.
 
 async with connect("127.0.0.1:50051") as client:
     async for event in client.scenarios.GenerateScenario(request):

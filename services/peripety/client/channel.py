@@ -1,7 +1,7 @@
-"""Channels on which every call has a deadline, carries the request id and fails with a `PeripetyError`.
+"""gRPC channels on which every call has a deadline, carries the request id and fails with a `PeripetyError`.
 
-gRPC for Python does not pass a deadline on by itself, and its client interceptors put a task between the
-caller and each call. So the channel itself is wrapped: stubs made from it behave like any stub, and a
+gRPC for Python does not propagate deadlines, and its client interceptors put a task between the caller and
+each call. Therefore the channel itself is wrapped: stubs made from it behave like any stub, and a
 cancellation reaches the call directly.
 """
 
@@ -27,7 +27,7 @@ __all__ = ["DEFAULT_TIMEOUT", "REQUEST_ID_KEY", "open_channel"]
 REQUEST_ID_KEY = "x-request-id"
 
 DEFAULT_TIMEOUT = 300.0
-"""Seconds a call may take when neither its caller nor the call around it says otherwise."""
+"""Default deadline of a call in seconds, if neither its caller nor the enclosing call sets one."""
 
 _MARGIN = 0.05
 
@@ -38,22 +38,24 @@ def open_channel(
     """Open a channel to `host:port`; it connects at its first call.
 
     Args:
-        address: where the server answers; a name with several addresses is balanced over all of them.
-        max_message_bytes: largest message taken or sent.
-        retryable: `package.Service/Method` names that may be sent twice without harm.
+        address: address of the server; calls are balanced over all addresses of a name.
+        max_message_bytes: maximum size of a message in either direction.
+        retryable: `package.Service/Method` names that are safe to retry.
     """
     options = client_options(max_message_bytes, retryable=retryable)
     return _Channel(grpc.aio.insecure_channel(f"dns:///{address}", options=options))
 
 
 def _allowance(timeout: float | None) -> float:
-    """Return the seconds the next call may take: never more than the call around it has left."""
+    """Return the timeout of the next call in seconds: never more than the enclosing call has left."""
     left = context.remaining()
     if left is None:
         return DEFAULT_TIMEOUT if timeout is None else timeout
     left -= min(_MARGIN, left / 10)
     if left <= 0:
-        raise DeadlineError("No time is left for the call to the next service; allow more, or ask for less")
+        raise DeadlineError(
+            "no time is left for the call to the next service; increase the deadline or request less"
+        )
     return left if timeout is None else min(timeout, left)
 
 
@@ -74,7 +76,7 @@ def _translated() -> Iterator[None]:
 
 
 class _Call:
-    """A call of any kind: what it yields is unchanged, what it raises is a `PeripetyError`."""
+    """Wrapper of a call of any kind that raises `PeripetyError`."""
 
     def __init__(self, call: Any) -> None:
         self._call = call
@@ -92,7 +94,7 @@ class _Call:
                 async for message in self._call:
                     yield message
         finally:
-            # A reader that stops early wants no more. On a call that has ended this does nothing.
+            # The reader may have stopped early. On a call that has ended this does nothing.
             self._call.cancel()
 
     async def read(self) -> Any:
@@ -116,7 +118,7 @@ def _callable(start: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Channel(grpc.aio.Channel):
-    """Delegates to the library's channel; only the way calls start is its own."""
+    """Wrapper of a gRPC channel that only changes how calls start."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._channel = channel

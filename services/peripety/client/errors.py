@@ -1,4 +1,4 @@
-"""From a gRPC status back to the error the server raised: the reverse of `peripety.rpc.errors`."""
+"""Conversion of a gRPC status to the error that the server raised: the reverse of `peripety.rpc.errors`."""
 
 from __future__ import annotations
 
@@ -42,18 +42,20 @@ ERRORS: dict[grpc.StatusCode, type[PeripetyError]] = {
     grpc.StatusCode.UNIMPLEMENTED: UnsupportedError,
     grpc.StatusCode.INTERNAL: InternalError,
 }
-"""What our servers send; anything else comes from a proxy or the library and is an `InternalError`."""
+"""Statuses that our servers send; any other comes from a proxy or from gRPC and becomes an
+`InternalError`.
+"""
 
-# A status without a reason was not made by our servers but by the library, on this side of the network.
+# A status without a reason was made by the local gRPC library, not by our servers.
 _EXPLAINED = {
-    grpc.StatusCode.UNAVAILABLE: "The server does not answer; is it running at this address? ({})",
-    grpc.StatusCode.DEADLINE_EXCEEDED: "The server did not answer in time; allow more, or ask for less ({})",
-    grpc.StatusCode.UNIMPLEMENTED: "The server does not offer this call; it may be an older version ({})",
+    grpc.StatusCode.UNAVAILABLE: "server does not respond ({}); check that it runs at this address",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "server did not respond in time ({}); increase the deadline",
+    grpc.StatusCode.UNIMPLEMENTED: "server does not implement this call ({}); it may be an older version",
 }
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> PeripetyError:
-    """Rebuild the error a call ended with: class, message, code, details, violations and the time to wait."""
+    """Return the error of a failed call: class, message, code, details, violations and retry delay."""
     info, bad_request, retry = _details(error)
     kind = ERRORS.get(error.code(), InternalError)
     message = error.details() or error.code().name
@@ -80,7 +82,7 @@ def _details(
 
 
 def _status(metadata: Iterable[tuple[str, str | bytes]]) -> status_pb2.Status:
-    """Return the details of a status; a proxy may have cut them, which must not hide the error itself."""
+    """Return the details of a status; truncation by a proxy must not hide the error itself."""
     for key, value in metadata or ():
         if key == _DETAILS_KEY and isinstance(value, bytes):
             try:

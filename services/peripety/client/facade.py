@@ -1,4 +1,4 @@
-"""All services behind one address, as typed stubs."""
+"""Typed stubs of all services behind one address."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ __all__ = ["Client", "connect"]
 
 
 class Client:
-    """The stubs of every service over one channel.
+    """Stubs of every service over one channel.
 
-    Calls take generated messages and return or stream them; they raise `PeripetyError`, always have a
-    deadline (`timeout=` in seconds) and end when their task is cancelled.
+    Calls take generated messages and return or stream them. They raise `PeripetyError`, always have a
+    deadline (`timeout=` in seconds), and end when their task is cancelled.
 
     Attributes:
         gateway: language models.
-        agents: manifests of phases over one conversation.
-        scenarios: texts to scenarios.
-        sessions: scenarios being played.
-        policies: written policies to rules, and their decisions.
-        tests: tests for a task, made in rounds and measured.
+        agents: agent runs, described by manifests of phases over one conversation.
+        scenarios: scenarios from texts.
+        sessions: sessions of scenarios.
+        policies: policies from written rules, and their decisions.
+        tests: generated and evaluated tests.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
-        # A server opens channels too, without a need for the contracts of what it neither is nor calls.
+        # Servers open channels, too, but do not need the generated code of services they neither serve nor
+        # call.
         from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceStub  # noqa: PLC0415
         from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub  # noqa: PLC0415
         from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub  # noqa: PLC0415
@@ -51,7 +52,7 @@ class Client:
 
 @asynccontextmanager
 async def connect(address: str, *, max_message_bytes: int = DEFAULT_MESSAGE_BYTES) -> AsyncIterator[Client]:
-    """Open a client of the server at `host:port`; methods that only read are retried when it is away."""
+    """Open a client of the server at `host:port`; read-only methods are retried if it is unavailable."""
     retryable = [name for service in SERVICES for name in reads(service)]
     async with open_channel(address, max_message_bytes=max_message_bytes, retryable=retryable) as channel:
         yield Client(channel)

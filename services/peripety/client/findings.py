@@ -1,4 +1,4 @@
-"""Findings as messages, and back: the same for every service and for who reads its answers."""
+"""Conversion of findings to and from messages, common to all services and clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["finding_from_proto", "finding_to_proto"]
 
 
 def finding_to_proto(finding: Finding) -> common.Finding:
-    """A finding as a message, with what to do about it."""
+    """Return the message of a finding, with its remedy."""
     return common.Finding(
         code=finding.code,
         path=finding.path,
@@ -20,7 +20,7 @@ def finding_to_proto(finding: Finding) -> common.Finding:
 
 
 def finding_from_proto(finding: common.Finding) -> Finding:
-    """A finding from its message; one without a severity is an error. The remedy follows from the code."""
+    """Return the finding of a message; a missing severity means error."""
     warning = finding.severity == common.SEVERITY_WARNING
     severity = Severity.WARNING if warning else Severity.ERROR
     return Finding(finding.code, finding.path, finding.message, severity)

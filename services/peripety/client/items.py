@@ -1,4 +1,4 @@
-"""Items of batches, and errors in message bodies: of one item, or of work that goes on without its caller."""
+"""Batch items, and errors inside messages: of one item, or of work that continues without its caller."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KINDS = {status.value[0]: kind for status, kind in ERRORS.items()}
 
 
 def item_error(error: PeripetyError) -> common.ItemError:
-    """Write an error as a message."""
+    """Convert an error to a message."""
     status = next(
         (status for status, kind in ERRORS.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL
     )
@@ -45,7 +45,7 @@ def item_error(error: PeripetyError) -> common.ItemError:
 
 
 def item_error_to_exception(error: common.ItemError) -> PeripetyError:
-    """Read an error that `item_error` has written."""
+    """Convert a message to the error it describes."""
     retry_after = error.retry_after.ToNanoseconds() / 1e9 if error.HasField("retry_after") else None
     return _KINDS.get(error.code, InternalError)(
         error.message,
@@ -57,7 +57,7 @@ def item_error_to_exception(error: common.ItemError) -> PeripetyError:
 
 
 def parcels(items: Iterable[_Item]) -> Iterator[list[_Item]]:
-    """Items in as few messages as their sizes allow."""
+    """Group items into as few messages as their sizes allow."""
     some: list[_Item] = []
     size = 0
     for item in items:

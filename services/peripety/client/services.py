@@ -1,4 +1,4 @@
-"""The services by their short names: where their generated code is, and which of their methods only read."""
+"""Services by short name: their generated modules and their read-only methods."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _READING_VERBS = ("Get", "List")
 
 
 def reads(service: str) -> Iterator[str]:
-    """Yield the full names of the unary methods that change nothing, so that a client may repeat them.
+    """Yield the full names of the read-only unary methods, which a client may retry.
 
-    The contract names its methods by what they do, and `Get` and `List` never have an effect.
+    By convention of the contract, `Get` and `List` methods never have side effects.
     """
     for module in SERVICES[service]:
         for descriptor in import_module(module).DESCRIPTOR.services_by_name.values():

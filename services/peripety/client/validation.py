@@ -1,4 +1,4 @@
-"""Many specifications to a server, packed; their verdicts back as they are reached."""
+"""Batch validation of specifications over one stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["validate_scenarios"]
 _ITEMS = 256
 _BYTES = DEFAULT_MESSAGE_BYTES // 8
 _SPEC_BYTES = 1024 * 1024 + 1
-"""What is longer is refused for its length, so that no more of it has to travel."""
+"""Longer specifications are rejected for their length, so the rest is not sent."""
 
 _DAY = 86_400.0
 
@@ -29,27 +29,28 @@ async def validate_scenarios(
     *,
     timeout: float = _DAY,  # noqa: ASYNC109 - it is the deadline of the call
 ) -> AsyncIterator[pb.SpecVerdict]:
-    """Have specifications checked, many in a message: one in each takes the server several times as long.
+    """Validate specifications in batches, which is several times as fast as one message each.
 
-    Documents are read as fast as the server takes them, which it does as fast as verdicts are taken here.
+    Documents are read only as fast as the server accepts them, and the server accepts them only as fast as
+    the caller consumes verdicts (back-pressure).
 
     Args:
         scenarios: `Client.scenarios`.
-        documents: each with an id of the caller's, 1 to 256 bytes.
-        options: how to check them.
-        timeout: seconds that all of it may take.
+        documents: each with an id of 1 to 256 bytes chosen by the caller.
+        options: validation options.
+        timeout: deadline of the whole stream in seconds.
 
     Yields:
-        A verdict on each, in any order; with `error` set for one that was not reached.
+        A verdict on each document, in any order; `error` is set for one that was not reached.
 
     Raises:
         PeripetyError: the call failed.
-        Exception: what `documents` raised.
+        Exception: an error raised by `documents`.
     """
     failure: list[Exception] = []
 
     async def requests() -> AsyncIterator[pb.ValidateScenariosRequest]:
-        # What a stream of requests raises is lost in the library.
+        # gRPC discards an exception raised by a request stream.
         try:
             for request in _requests(documents, options):
                 yield request

@@ -1,1 +1,1 @@
-"""Runs that outlive calls, connections and processes: leases, logs, whoever works and whoever follows."""
+"""Durable runs: work that outlives calls, connections and processes, with leases and event logs."""

@@ -1,4 +1,4 @@
-"""What is told of a run that failed."""
+"""Public form of the error that ended a run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _log = logging.getLogger(__name__)
 
 
 def public_error(error: Exception, run_id: str) -> PeripetyError:
-    """What whoever follows a run is told of a failure; one that is nobody's business is logged instead.
+    """Convert an exception to the error shown to clients; internal errors are logged and hidden.
 
     Args:
-        error: what ended the run.
-        run_id: by which the log is found.
+        error: the error that ended the run.
+        run_id: the id under which the error is logged.
     """
     if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
         return error
     _log.error("unexpected error in a run", extra={"run_id": run_id, **logs.outline(error)})
-    return InternalError("Something went wrong in the server, not in the run; quote its id")
+    return InternalError("internal error of the server; quote the id of the run")

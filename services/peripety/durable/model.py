@@ -1,4 +1,4 @@
-"""What is asked of a store of runs, and what it says."""
+"""Types of durable runs: stored run, lease, update and event log."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ if TYPE_CHECKING:
 __all__ = ["RUNNING", "Change", "Lease", "Log", "LostLeaseError", "Recorded", "Started", "StoredRun"]
 
 RUNNING = "running"
-"""The state of a run that is to be worked on; in any other one nobody works on it."""
+"""The state of a run that has work to do; in every other state no worker holds it."""
 
 E = TypeVar("E")
 R = TypeVar("R")
 
 
 class LostLeaseError(Exception):
-    """Somebody else works on the run now, or it was stopped or deleted."""
+    """The lease of a run was lost: another worker has it, or the run was stopped or deleted."""
 
 
 class StoredRun(Protocol):
-    """What every run has."""
+    """Properties common to all runs."""
 
     @property
     def run_id(self) -> str:
-        """Its id."""
+        """Id of the run."""
         ...
 
     @property
     def created(self) -> int:
-        """When it was created, in microseconds since 1970."""
+        """Creation time in microseconds since 1970."""
         ...
 
     @property
     def updated(self) -> int:
-        """When its last event was recorded, in microseconds since 1970."""
+        """Time of the last recorded event in microseconds since 1970."""
         ...
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of its last recorded event; 0 before the first one."""
+        """Sequence of the last recorded event; 0 before the first one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to work on a run.
+    """The exclusive right to work on a run (a lease).
 
     Attributes:
-        name: tells it from all others.
-        until: when it ends unless it is renewed, in microseconds since 1970.
+        name: unique name.
+        until: expiry time in microseconds since 1970, unless it is renewed.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[E]):
-    """What becomes of a run.
+    """An update of a run: events, state and columns that change together.
 
     Attributes:
-        events: what to tell of it, in order.
-        state: where it stands now; None leaves it there. In any state but `RUNNING` nobody holds a lease.
-        values: what else is kept of it, by column.
+        events: events to append, in order.
+        state: new state; None leaves it unchanged. In any state but `RUNNING` the lease is released.
+        values: further values by column.
     """
 
     events: Sequence[E] = ()
@@ -75,7 +75,7 @@ class Change(Generic[E]):
 
 @dataclass(frozen=True, slots=True)
 class Recorded(Generic[E]):
-    """An event with its place in the log of its run, from 1."""
+    """An event with its position in the log of its run, from 1."""
 
     sequence: int
     event: E
@@ -86,9 +86,8 @@ class Started(Generic[R]):
     """A run that a request has started or changed.
 
     Attributes:
-        run_id: the run.
-        after: sequence of its last event before that.
-        run: the run as it is now; None when the same request had done that before.
+        after: sequence of the last event before the request.
+        run: the run after the change; None if the same request was executed before.
     """
 
     run_id: str
@@ -98,12 +97,12 @@ class Started(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Log(Generic[E]):
-    """A piece of the log of a run.
+    """A page of the event log of a run.
 
     Attributes:
         events: in order.
-        running: whether the run was to be worked on when they were read.
-        abandoned: whether it should be worked on and nobody does.
+        running: True if the run had work to do when the events were read.
+        abandoned: True if the run has work to do and no worker holds its lease.
     """
 
     events: list[Recorded[E]]

@@ -1,4 +1,4 @@
-"""The last events of a run that this process has recorded: who follows it here need not read them again."""
+"""In-memory tail of the event log: local followers need not read recent events from the database."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ E = TypeVar("E")
 
 
 class Recent(Generic[E]):
-    """The end of the log of a run that this process works on.
+    """The most recent events of a run that this process works on.
 
     Attributes:
-        news: is set when the log has grown, or this process stops to work on the run; then comes a new one.
+        news: set when the log has grown or this process stops working on the run, and then replaced by a new
+            event.
     """
 
     def __init__(self) -> None:
@@ -30,23 +31,23 @@ class Recent(Generic[E]):
         self.news = asyncio.Event()
 
     def add(self, events: Sequence[Recorded[E]]) -> None:
-        """Remember what was recorded."""
+        """Append recorded events."""
         if events:
             self._events.extend(events)
             self.tell()
 
     def forget(self) -> None:
-        """Leave what was recorded to the log: it may say it in another way."""
+        """Clear the buffer, so that followers read the log, which may contain other events."""
         self._events.clear()
         self.tell()
 
     def tell(self) -> None:
-        """Have followers look again."""
+        """Wake all followers."""
         self.news.set()
         self.news = asyncio.Event()
 
     def after(self, sequence: int) -> list[Recorded[E]] | None:
-        """The events after a sequence; None when only the log knows."""
+        """Return the events after a sequence, or None if they must be read from the log."""
         if not self._events or sequence < self._events[0].sequence - 1:
             return None
         return [event for event in self._events if event.sequence > sequence]

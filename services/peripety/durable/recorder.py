@@ -1,4 +1,4 @@
-"""Records what happens in a run while it happens, and keeps the lease of whoever works on it."""
+"""Event writer of a run: appends events while they happen and renews the lease of the worker."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ E = TypeVar("E")
 
 
 def nothing_joined(_before: Any, _after: Any) -> None:
-    """Two events stay two, whatever they are."""
+    """Never merge two events."""
 
 
 class Recorder(Generic[E]):
-    """The log of one run, as it is written until the run ends or waits.
+    """Writer of the event log of one run until the run ends or waits.
 
-    Pieces of something are recorded together, some twenty times a second at most, and neighbouring pieces as
-    one; what matters is recorded at once, behind all that was told before it.
+    Small events are buffered and written together, at most about twenty times a second, and neighbours are
+    merged where possible. Important changes are written at once, after all buffered events.
 
     Args:
-        store: keeps the log.
-        run_id: the run.
-        lease: gives a lease that ends later than the one before.
-        recent: is told what was recorded.
-        joined: two neighbouring events as one; None when they stay two.
+        store: stores the log.
+        run_id: id of the run.
+        lease: returns a lease with a later expiry.
+        recent: receives the recorded events.
+        joined: merges two neighbouring events, or returns None to leave them separate.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Recorder(Generic[E]):
         self._closed = False
 
     def tell(self, event: E) -> None:
-        """Have an event recorded soon."""
+        """Buffer an event to be written soon."""
         joined = self._joined(self._told[-1], event) if self._told else None
         if joined is None:
             self._told.append(event)
@@ -70,10 +70,10 @@ class Recorder(Generic[E]):
         self._news.set()
 
     async def commit(self, change: Change[E]) -> None:
-        """Record a change, and before it what was told.
+        """Write the buffered events, then a change.
 
         Raises:
-            LostLeaseError: somebody else works on the run, or nobody is to.
+            LostLeaseError: another worker has the run, or the run has no more work to do.
             UnavailableError: the database cannot be written now.
         """
         async with self._turn:
@@ -85,7 +85,7 @@ class Recorder(Generic[E]):
                 self._run_id, self._lease(), replace(change, events=(*told, *change.events))
             )
             if change.state is not None:
-                # The lease went with it: `keep` has nothing more to do.
+                # The lease was released with the state: `keep` has nothing more to do.
                 self._closed = True
                 self._news.set()
                 self._recent.forget()
@@ -93,7 +93,12 @@ class Recorder(Generic[E]):
                 self._recent.add(recorded)
 
     async def keep(self) -> None:
-        """Record what is told and renew the lease until the run ends or waits; raises as `commit` does."""
+        """Write buffered events and renew the lease until the run ends or waits.
+
+        Raises:
+            LostLeaseError: see `commit`.
+            UnavailableError: see `commit`.
+        """
         while not self._closed:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RENEW_SECONDS):

@@ -1,4 +1,4 @@
-"""Which requests were carried out: the same one again, within a day, changes nothing."""
+"""Idempotency of requests that change runs: a request repeated within a day changes nothing."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Names a request that changes something.
+    """Identity of a request that changes a run.
 
     Attributes:
-        request_id: the same one again changes nothing.
-        digest: tells it from another request under the same id.
+        request_id: idempotency key; repeating it changes nothing.
+        digest: distinguishes the request from another one with the same id.
     """
 
     request_id: str
@@ -35,11 +35,11 @@ class Request:
 
 
 def request_table(name: str, *outcome: Column[Any]) -> Table:
-    """Declare a table of requests.
+    """Declare a table of executed requests.
 
     Args:
-        name: of the table.
-        outcome: what is kept of each request.
+        name: name of the table.
+        outcome: columns stored for each request.
     """
     return Table(
         name,
@@ -52,11 +52,11 @@ def request_table(name: str, *outcome: Column[Any]) -> Table:
 
 
 class RequestLog:
-    """The requests in a table, each recorded in the transaction that carries it out.
+    """Executed requests in a table, each recorded in the transaction that executes it.
 
     Args:
         table: made by `request_table`.
-        now: the time in microseconds since 1970.
+        now: returns the time in microseconds since 1970.
     """
 
     def __init__(self, table: Table, now: Callable[[], int]) -> None:
@@ -64,7 +64,7 @@ class RequestLog:
         self._now = now
 
     async def find(self, connection: AsyncConnection, request: Request) -> Row[Any] | None:
-        """What is kept of a request; None when it was not carried out.
+        """Return the record of a request, or None if it was not executed.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
@@ -76,7 +76,7 @@ class RequestLog:
         return row
 
     async def record(self, connection: AsyncConnection, request: Request, **outcome: Any) -> None:
-        """Keep that a request was carried out, and what came of it; forget those of the day before."""
+        """Record that a request was executed, with its outcome; delete records older than a day."""
         now = self._now()
         await connection.execute(delete(self._table).where(self._table.c.done < now - _KEPT_MICROSECONDS))
         await connection.execute(
@@ -87,7 +87,7 @@ class RequestLog:
 
 
 def request_id_reused() -> AlreadyExistsError:
-    """The id of a request was that of another one, or of the same one more than a day ago."""
+    """Return the error for a request id that was used before, for another request or more than a day ago."""
     return AlreadyExistsError(
         ".request_id was used for a different request; make a new one for each request",
         code="REQUEST_ID_REUSED",

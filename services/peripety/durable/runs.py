@@ -1,7 +1,7 @@
-"""Runs as their callers use them, whatever they do: added, followed, read.
+"""Client of durable runs: add, follow, list and read runs of any kind.
 
-A run is worked on by a task of some process, and told by its log. Whoever follows it reads that log, so it
-does not matter who works, and whether a connection holds.
+A task of some process works on a run and writes its event log. A follower reads the log, so it can be in
+another process than the worker, and a lost connection does not matter.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class DurableRuns(Generic[R, E]):
     """The runs of one kind in a database.
 
     Args:
-        store: keeps them.
-        workers: work on them.
+        store: stores the runs.
+        workers: executes the runs.
     """
 
     def __init__(self, store: RunStore[R, E], workers: Workers[R, E]) -> None:
@@ -43,13 +43,13 @@ class DurableRuns(Generic[R, E]):
         self._workers = workers
 
     async def follow(self, run_id: str, after: int = 0) -> AsyncIterator[Recorded[E]]:
-        """The events of a run after a sequence: recorded ones, then live ones, until it ends or waits.
+        """Yield the events of a run after a sequence, recorded and live, until it ends or waits.
 
-        A run that nobody works on is taken up where it was.
+        An abandoned run is claimed and continued.
 
         Raises:
-            NotFoundError: there is no such run, or it was deleted meanwhile.
-            UnavailableError: the server stops; the run can be followed elsewhere.
+            NotFoundError: the run does not exist or was deleted meanwhile.
+            UnavailableError: the server is stopping; another process can follow the run.
         """
         while True:
             recent = self._workers.recent_of(run_id)
@@ -71,10 +71,10 @@ class DurableRuns(Generic[R, E]):
                 await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
     async def resume(self, run_id: str, after: int) -> AsyncIterator[Recorded[E]]:
-        """Follow a run from where a follower was; raises what `follow` raises.
+        """Follow a run from the position of a previous follower; raise as `follow` does.
 
         Raises:
-            InvalidArgumentError: there is no event of that sequence.
+            InvalidArgumentError: the sequence is beyond the last event.
         """
         last = await self._durable.last_sequence(run_id)
         if not 0 <= after <= last:
@@ -83,19 +83,19 @@ class DurableRuns(Generic[R, E]):
             yield recorded
 
     async def get(self, run_id: str) -> R:
-        """A run.
+        """Return a run.
 
         Raises:
-            NotFoundError: there is no such run.
+            NotFoundError: the run does not exist.
         """
         return await self._durable.get(run_id)
 
     async def aclose(self) -> None:
-        """Stop working: every run can be taken up elsewhere at once, and followers are sent there."""
+        """Stop working: release all runs, and end followers with an error that makes them reconnect."""
         await self._workers.aclose()
 
     async def _add(self, run: R, request: Request) -> Started[R]:
-        """Store a run and work on it; again by the same request, return the same one."""
+        """Store a run and start working on it; a repeated request returns the same run."""
         lease = self._workers.new_lease()
         started = await self._durable.add(run, lease, request)
         if started.run is not None:
@@ -104,4 +104,4 @@ class DurableRuns(Generic[R, E]):
 
 
 def _stopping() -> UnavailableError:
-    return UnavailableError("The server is stopping; resume the run, here or elsewhere", code="STOPPING")
+    return UnavailableError("server is stopping; resume the run on any server", code="STOPPING")

@@ -1,8 +1,8 @@
-"""Where runs and their events are kept.
+"""Tables of durable runs and their events.
 
-Every change of a run is one transaction: its new state and the events that tell of it are there together or
-not at all. Whoever works on a run holds its lease, and no record is taken from anybody else, so of two
-processes that believe to work on a run the database lets one through.
+Every change of a run is one transaction: its new state and the events that describe it are stored together or
+not at all. A worker holds the lease of its run, and the store rejects writes without it. Of two processes
+that believe they have the run, the database lets only one write.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ E = TypeVar("E")
 
 
 class RunStore(ABC, Generic[R, E]):
-    """The tables of runs of one kind, of their events, and of the requests that changed them.
+    """Store of the runs of one kind, their events, and the requests that changed them.
 
     Args:
         database: the database of the process.
-        tables: those of this kind.
-        now: the time in microseconds since 1970; the clocks of all processes on one database agree to less
-            than the length of a lease.
+        tables: the tables of this kind.
+        now: returns the time in microseconds since 1970; the clocks of all processes on one database must
+            agree within the length of a lease.
     """
 
     def __init__(self, database: Database, tables: RunTables, now: Callable[[], int]) -> None:
@@ -49,7 +49,7 @@ class RunStore(ABC, Generic[R, E]):
         self._events = tables.events
         self._now = now
         self._log = RequestLog(tables.requests, now)
-        # What every record takes is put together once: that takes as long as to carry it out.
+        # Statements used by every write are built once: building takes as long as executing.
         columns = tables.runs.c
         self._find = select(
             columns.run_id, columns.state, columns.last_sequence, columns.lease, columns.leased_until
@@ -59,22 +59,22 @@ class RunStore(ABC, Generic[R, E]):
 
     @abstractmethod
     def _row(self, run: R) -> dict[str, Any]:
-        """What is kept of a new run beside what every run has, by column."""
+        """Return the extra columns of a new run, by name."""
 
     @abstractmethod
     def _written(self, event: E) -> tuple[str, str]:
-        """The kind of an event, and what it says."""
+        """Return the kind and the encoded body of an event."""
 
     @abstractmethod
     async def _run(self, connection: AsyncConnection, row: Row[Any]) -> R:
-        """The run of a row."""
+        """Return the run of a row."""
 
     @abstractmethod
     async def _event(self, connection: AsyncConnection, row: Row[Any]) -> E:
-        """The event of a row."""
+        """Return the event of a row."""
 
     async def started_by(self, request: Request) -> Started[R] | None:
-        """The run that a request has started or changed already, if it has.
+        """Return the run that a request has started or changed already, or None.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
@@ -83,10 +83,10 @@ class RunStore(ABC, Generic[R, E]):
             return await self._done_by(connection, request)
 
     async def add(self, run: R, lease: Lease, request: Request) -> Started[R]:
-        """Store a new run, which is to be worked on, unless its request has made one already.
+        """Store a new run that has work to do, unless its request was executed already.
 
         Raises:
-            AlreadyExistsError: there is a run of that id, whose request is not remembered any more.
+            AlreadyExistsError: a run with the id exists, and the record of its request has expired.
         """
         row = {
             "run_id": run.run_id,
@@ -108,25 +108,25 @@ class RunStore(ABC, Generic[R, E]):
         return Started(run.run_id, 0, run)
 
     async def get(self, run_id: str) -> R:
-        """A run.
+        """Return a run.
 
         Raises:
-            NotFoundError: there is none of that id.
+            NotFoundError: the run does not exist.
         """
         async with self._database.read() as connection:
             return await self._read(connection, run_id)
 
     async def last_sequence(self, run_id: str) -> int:
-        """Sequence of the last event of a run; raises what `get` raises."""
+        """Return the sequence of the last event of a run; raise as `get` does."""
         async with self._database.read() as connection:
             last: int = (await self._row_of(connection, run_id)).last_sequence
         return last
 
     async def log(self, run_id: str, after: int, limit: int) -> Log[E]:
-        """The events of a run after a sequence, at most so many.
+        """Return at most `limit` events of a run after a sequence.
 
         Raises:
-            NotFoundError: there is no such run.
+            NotFoundError: the run does not exist.
         """
         columns = self._events.c
         query = select(self._events).where(columns.run_id == run_id, columns.sequence > after)
@@ -137,10 +137,10 @@ class RunStore(ABC, Generic[R, E]):
         return Log(events, row.state == RUNNING, self._is_abandoned(row))
 
     async def take(self, run_id: str, lease: Lease) -> R | None:
-        """Take a run up that nobody works on; None when there is nothing to take up.
+        """Acquire the lease of an abandoned run; return None if the run is not abandoned.
 
         Raises:
-            NotFoundError: there is no such run.
+            NotFoundError: the run does not exist.
         """
         async with self._database.write(f"run {run_id}") as connection:
             if not self._is_abandoned(await self._row_of(connection, run_id)):
@@ -149,13 +149,13 @@ class RunStore(ABC, Generic[R, E]):
             return await self._read(connection, run_id)
 
     async def record(self, run_id: str, lease: Lease, change: Change[E]) -> list[Recorded[E]]:
-        """Record what the holder of a lease has done, and renew the lease.
+        """Append the events of the lease holder and renew the lease.
 
         Returns:
-            The events with their places in the log.
+            The events with their positions in the log.
 
         Raises:
-            LostLeaseError: the run has another holder, or none.
+            LostLeaseError: the run has another holder or none.
         """
         async with self._database.write(f"run {run_id}") as connection:
             row = await self._row_of(connection, run_id, missing=LostLeaseError())
@@ -171,16 +171,16 @@ class RunStore(ABC, Generic[R, E]):
         decide: Callable[[R], Change[E]],
         lease: Lease | None = None,
     ) -> Started[R]:
-        """Change a run as a request wants it, unless the same request has done so already.
+        """Change a run for a request, unless the same request was executed already.
 
         Args:
             run_id: the run.
             request: the request.
-            decide: what becomes of the run; what it raises leaves the run as it is.
-            lease: who works on the run from now on; None for nobody.
+            decide: returns the change of the run; if it raises, the run is unchanged.
+            lease: the new lease of the run; None for no worker.
 
         Raises:
-            NotFoundError: there is no such run.
+            NotFoundError: the run does not exist.
         """
         async with self._database.write(f"run {run_id}") as connection:
             done = await self._done_by(connection, request)
@@ -192,7 +192,7 @@ class RunStore(ABC, Generic[R, E]):
             return Started(run_id, before.last_sequence, await self._read(connection, run_id))
 
     async def release(self, run_id: str, lease: Lease) -> None:
-        """Give a lease up: whoever wants to may take the run up at once."""
+        """Release a lease, so that another worker can claim the run at once."""
         async with self._database.write(f"run {run_id}") as connection:
             mine = (self._runs.c.run_id == run_id) & (self._runs.c.lease == lease.name)
             await connection.execute(update(self._runs).where(mine).values(lease=None, leased_until=0))
@@ -201,7 +201,7 @@ class RunStore(ABC, Generic[R, E]):
         """Delete a run with its events.
 
         Raises:
-            NotFoundError: there is no such run.
+            NotFoundError: the run does not exist.
         """
         async with self._database.write(f"run {run_id}") as connection:
             if await self._done_by(connection, request) is not None:
@@ -217,13 +217,13 @@ class RunStore(ABC, Generic[R, E]):
         before: tuple[Any, ...] | None,
         limit: int,
     ) -> Sequence[Row[Any]]:
-        """Columns of runs, newest first.
+        """Return columns of runs, newest first.
 
         Args:
-            told: the columns.
-            conditions: what has to hold of the runs.
-            before: when the last one of the page before was created, and its id.
-            limit: the most to return.
+            told: the columns to select.
+            conditions: conditions on the runs.
+            before: creation time and id of the last run of the previous page.
+            limit: maximum number of rows.
         """
         columns = (self._runs.c.created, self._runs.c.run_id)
         query = select(*told).where(*conditions).order_by(*(one.desc() for one in columns))
@@ -281,6 +281,6 @@ class RunStore(ABC, Generic[R, E]):
 
 def _one(row: Any, run_id: str, missing: Exception | None = None) -> Any:
     if row is None:
-        told = f".run_id: there is no run '{run_id[:64]}'; list the runs to see those that there are"
+        told = f".run_id: unknown run '{run_id[:64]}'; list the runs"
         raise missing or NotFoundError(told, code="UNKNOWN_RUN")
     return row

@@ -1,4 +1,4 @@
-"""The tables of one kind of runs."""
+"""Tables of one kind of runs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["RunTables", "run_tables"]
 
 
 class RunTables(NamedTuple):
-    """Where runs of one kind are kept.
+    """Tables of one kind of runs.
 
     Attributes:
         runs: the runs.
-        events: what happened in them.
-        requests: the requests that started and changed them.
+        events: the events of the runs.
+        requests: the requests that started and changed the runs.
     """
 
     runs: Table
@@ -30,8 +30,8 @@ def run_tables(kind: str, *columns: Column[Any]) -> RunTables:
     """Declare the tables of a kind of runs.
 
     Args:
-        kind: begins their names.
-        columns: what is kept of a run beside what every run has.
+        kind: prefix of the table names.
+        columns: extra columns of a run.
     """
     runs = Table(
         f"{kind}_runs",

@@ -1,4 +1,4 @@
-"""The tasks of this process that work on runs, one for each."""
+"""Workers of durable runs: one task of this process per run."""
 
 from __future__ import annotations
 
@@ -32,44 +32,44 @@ _log = logging.getLogger(__name__)
 
 
 class Work(Protocol[R_contra, E]):
-    """Does the work on a run."""
+    """Callable that executes a run."""
 
     async def __call__(self, run: R_contra, recorder: Recorder[E], *, anew: bool) -> None:
         """Work until the run has ended or waits.
 
         Args:
-            run: the run, as it stands.
-            recorder: records what happens.
-            anew: whether the step that the run is in begins, or begins anew; else it goes on where it waited.
+            run: the run in its current state.
+            recorder: records the events.
+            anew: True to start or restart the current step of the run; False to continue where it waited.
 
         Raises:
-            LostLeaseError: somebody else works on the run, or nobody is to.
-            PeripetyError: the work cannot go on here; the run can be taken up later.
+            LostLeaseError: another worker has the run, or the run has no more work to do.
+            PeripetyError: the work cannot continue in this process; the run can be claimed later.
         """
         ...
 
 
 @dataclass(eq=False)
 class _Shift(Generic[E]):
-    """The work of this process on a run, and what it has recorded of it."""
+    """The task of this process that works on a run, and the events it has recorded."""
 
     task: asyncio.Task[None] | None = None
     recent: Recent[E] = field(default_factory=Recent)
 
 
 class Workers(Generic[R, E]):
-    """Works on runs beside the calls that want them.
+    """Executor of runs, independent of the calls that started them.
 
-    A process that dies holds the lease of a run for 5 s at most; one that stops gives it back.
+    A process that crashes holds the lease of a run for 5 s at most; a process that stops releases it.
 
     Args:
-        store: keeps the runs.
-        work: does the work on one.
-        now: the time in microseconds since 1970.
-        joined: as in `Recorder`.
+        store: stores the runs.
+        work: executes a run.
+        now: returns the time in microseconds since 1970.
+        joined: merges two neighbouring events, or returns None to leave them separate.
 
     Attributes:
-        stopping: whether this process takes up no more runs.
+        stopping: True if this process claims no more runs.
     """
 
     def __init__(
@@ -88,16 +88,16 @@ class Workers(Generic[R, E]):
         self.stopping = False
 
     def new_lease(self) -> Lease:
-        """A lease that nobody else has."""
+        """Return a lease with a new unique name."""
         return self._renewed(str(uuid.uuid4()))
 
     async def work_on(self, run: R, lease: Lease, *, anew: bool) -> None:
-        """Work on a run, unless this process stops: then leave it to others at once.
+        """Start working on a run, or release it at once if this process is stopping.
 
         Args:
             run: the run.
-            lease: the right to work on it.
-            anew: as in `Work`.
+            lease: the lease of the run.
+            anew: True to start or restart the current step; False to continue where it waited.
         """
         if self.stopping:
             await self._give_back(run, lease)
@@ -107,39 +107,39 @@ class Workers(Generic[R, E]):
         shift.task = self._beside(self._work(run, lease, shift, anew=anew))
 
     async def take_up(self, run_id: str) -> bool:
-        """Work on a run that nobody works on; False when there is nothing to take up."""
+        """Claim an abandoned run and work on it; return False if the run is not abandoned."""
         lease = self.new_lease()
         run = await self._store.take(run_id, lease)
         if run is None:
             return False
-        _log.info("run taken up", extra={"run_id": run_id})
+        _log.info("run claimed", extra={"run_id": run_id})
         await self.work_on(run, lease, anew=True)
         return True
 
     def recent_of(self, run_id: str) -> Recent[E] | None:
-        """What this process has recorded of a run; None when it does not work on it."""
+        """Return the event buffer of a run, or None if this process does not work on it."""
         shift = self._shifts.get(run_id)
         return None if shift is None else shift.recent
 
     async def stop(self, run_id: str) -> None:
-        """Stop to work on a run, if this process does."""
+        """Stop working on a run if this process does."""
         shift = self._shifts.get(run_id)
         if shift is not None and shift.task is not None:
             shift.task.cancel()
             await asyncio.wait([shift.task])
 
     async def aclose(self) -> None:
-        """Stop to work on all runs; anybody may take them up at once."""
+        """Stop working on all runs and release them."""
         self.stopping = True
         await asyncio.gather(*map(self.stop, list(self._shifts)))
-        # Those whose work was done already, and who are giving their leases back.
+        # Tasks whose work was done already and that are releasing their leases.
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _renewed(self, name: str) -> Lease:
         return Lease(name, self._now() + _LEASE_MICROSECONDS)
 
     def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        # Not in the caller's context, which has a deadline: a run outlives the call.
+        # Outside the caller's context, which has a deadline: a run outlives the call.
         task = asyncio.create_task(work, context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -155,7 +155,7 @@ class Workers(Generic[R, E]):
                 await self._do(run, recorder, anew=anew)
         except* LostLeaseError:
             _log.info(
-                "run given up: it was stopped, or somebody else works on it", extra={"run_id": run.run_id}
+                "run lease lost: it was stopped, or another worker has it", extra={"run_id": run.run_id}
             )
         except* PeripetyError as errors:
             _log.warning("run interrupted", extra={"run_id": run.run_id, "codes": list(_codes(errors))})
@@ -168,7 +168,7 @@ class Workers(Generic[R, E]):
                 shift.recent.tell()
 
     async def _give_back(self, run: R, lease: Lease) -> None:
-        # Where the database does not work, it ends by itself.
+        # If the database does not work, the lease expires by itself.
         with suppress(PeripetyError):
             await self._store.release(run.run_id, lease)
 

@@ -1,4 +1,4 @@
-"""Why a run failed, as JSON for a database."""
+"""JSON encoding of the error of a failed run, for the database."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _ERRORS = {error.kind.value: error for error in PeripetyError.__subclasses__()}
 
 
 def write_error(error: PeripetyError | None) -> str | None:
-    """Write down why a run failed."""
+    """Encode the error of a run as JSON."""
     if error is None:
         return None
-    # Escaped: a message may quote what no database takes as text.
+    # ASCII escapes: a message may quote characters that a database does not accept in text.
     return json.dumps(
         {
             "kind": error.kind.value,
@@ -30,7 +30,7 @@ def write_error(error: PeripetyError | None) -> str | None:
 
 
 def read_error(text: str | None) -> PeripetyError | None:
-    """Read what `write_error` has written."""
+    """Decode the error of a run."""
     if text is None:
         return None
     written = json.loads(text)

@@ -1,1 +1,1 @@
-"""The gRPC server: harness, interceptor, error table, options."""
+"""gRPC server: harness, interceptor, status table and options."""

@@ -1,10 +1,10 @@
-"""The harness: any set of services on one listener, from configuration to graceful stop.
+"""Server harness: serves any set of services on one listener, from configuration to graceful shutdown.
 
     async with serve(config, services={"gateway"}, address="127.0.0.1:0") as app:
         await app.wait()
 
-Listener and configuration are parameters, so that tests start the real thing on a free port. A service is
-found by importing its bind function when it is asked for: serving one does not load the others.
+The listener and the configuration are parameters, so tests start the real server on a free port. A service is
+loaded by importing its bind function only when it is served: serving one does not load the others.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SERVICES = {
     "policies": ("peripety.policies.bind",),
     "testgen": ("peripety.testgen.bind",),
 }
-"""Short names of the services, each after those it calls."""
+"""Short names of the services, each after the services it calls."""
 
 _INFRASTRUCTURE_CALLS = 64
 _LAST_CALLS_SECONDS = 0.05
@@ -57,9 +57,9 @@ class App:
     """A running server.
 
     Attributes:
-        address: the `host:port` to connect to; the port is the one the system chose when 0 was asked for.
-        port: that port.
-        services: full names of the services, as health and reflection know them.
+        address: `host:port` to connect to; if port 0 was requested, the port chosen by the system.
+        port: the port of `address`.
+        services: full names of the services, as used by health checks and reflection.
     """
 
     def __init__(self, wiring: Wiring, interceptor: CallInterceptor, health: Health, address: str) -> None:
@@ -86,16 +86,16 @@ class App:
                 loop.remove_signal_handler(number)
 
     async def drain(self, grace: float | None = None) -> None:
-        """Take no new calls, say so to health checks, and let those under way end.
+        """Reject new calls, report NOT_SERVING to health checks, and let running calls end.
 
         Args:
-            grace: seconds they are given; the configured time when absent.
+            grace: seconds to wait for running calls; the configured time if absent.
         """
         seconds = self._drain_seconds if grace is None else grace
         _log.info("stopping", extra={"grace_seconds": seconds})
         await self._health.enter_graceful_shutdown()
         self._interceptor.turn_away()
-        # The library cancels a call that comes while it stops, which tells nobody to try elsewhere.
+        # gRPC cancels calls that arrive while it stops, without a status that makes the client try elsewhere.
         await asyncio.sleep(min(seconds, _LAST_CALLS_SECONDS))
         await asyncio.gather(self._server.stop(seconds), *(stop() for stop in self._stopping))
 
@@ -112,21 +112,21 @@ async def serve(
 
     Args:
         config: the settings.
-        services: short names out of `SERVICES`.
-        address: `host:port` to listen on; the configured one when absent.
+        services: short names from `SERVICES`.
+        address: `host:port` to listen on; the configured one if absent.
 
     Raises:
-        InvalidArgumentError: there is no such service, the address is none, or the script cannot be used.
+        InvalidArgumentError: a service is unknown, the address is invalid, or the script cannot be used.
         FailedPreconditionError: the address is open to other machines and encryption is off.
-        UnavailableError: the address is taken.
+        UnavailableError: the address is in use.
     """
     unknown = sorted(set(services) - set(SERVICES))
     if unknown or not services:
         raise InvalidArgumentError(
-            f"Services to serve: {', '.join(unknown) or 'none'} given; choose from {', '.join(SERVICES)}",
+            f"services: unknown {', '.join(unknown) or '(none)'}; choose from {', '.join(SERVICES)}",
             code="UNKNOWN_SERVICE",
         )
-    # Imported here and in this order: a service finds the ports of those it calls already provided.
+    # Imported on demand and in this order: a service finds the ports of the services it calls registered.
     binds = [
         import_module(module).bind
         for name, modules in SERVICES.items()
@@ -139,11 +139,11 @@ async def serve(
 
 @asynccontextmanager
 async def _script_for(config: Config, services: Collection[str]) -> AsyncIterator[Config]:
-    """Serve the script that answers the gateway's prompts, if there is one."""
+    """Start the scripted model server if the configuration needs one."""
     if not config.needs_script or "gateway" not in services:
         yield config
         return
-    # Only who has a script loads what reads it.
+    # Imported on demand: without a script, the server does not load the script engine.
     with_script = import_module("peripety.rpc.scripted").with_script
     async with with_script(config) as settings:
         yield settings
@@ -153,7 +153,7 @@ async def _script_for(config: Config, services: Collection[str]) -> AsyncIterato
 async def serve_bound(
     config: Config, binds: Iterable[Bind], address: str | None = None
 ) -> AsyncIterator[App]:
-    """Serve whatever the bind functions register; `serve` with the services spelled out."""
+    """Serve the services that the bind functions register; `serve` without the lookup by name."""
     address = address or config.listen
     _refuse_open_plaintext(config, address)
     endless: set[str] = set()
@@ -161,7 +161,7 @@ async def serve_bound(
     server = grpc.aio.server(
         interceptors=[interceptor],
         options=server_options(config),
-        # Never reached by ordinary calls, which the interceptor counts and refuses with a time to wait.
+        # Never reached by ordinary calls: the interceptor counts them and rejects them with a retry delay.
         maximum_concurrent_rpcs=config.max_concurrent_calls + _INFRASTRUCTURE_CALLS,
     )
     async with AsyncExitStack() as resources:
@@ -188,7 +188,7 @@ async def serve_bound(
             )
             yield app
         finally:
-            # Before the resources close: no call may find its database gone.
+            # Stopped before the resources close: a running call must not lose its database.
             await server.stop(0.1)
 
 
@@ -197,18 +197,18 @@ def _listen(server: grpc.aio.Server, address: str) -> str:
         port = server.add_insecure_port(address)
     except RuntimeError:
         raise UnavailableError(
-            f"Cannot listen on {address}: it is taken or not of this machine; set PERIPETY_LISTEN to another",
+            f"cannot listen on {address}, in use or not local; set PERIPETY_LISTEN to another",
             code="ADDRESS_UNAVAILABLE",
         ) from None
     return f"{address.rpartition(':')[0]}:{port}"
 
 
 def _refuse_open_plaintext(config: Config, address: str) -> None:
-    """Refuse to serve other machines without encryption unless somebody has said that this is meant."""
+    """Raise an error for an open address without encryption, unless configuration allows it."""
     try:
         host, _ = split_address(address)
     except ValueError as error:
-        raise InvalidArgumentError(f"The address to listen on {error}", code="BAD_ADDRESS") from None
+        raise InvalidArgumentError(f"listen address {error}", code="BAD_ADDRESS") from None
     if not config.insecure and not is_loopback(host):
         raise FailedPreconditionError(
             f"{address} is open to other machines and this server does not encrypt: listen on 127.0.0.1"

@@ -1,7 +1,8 @@
-"""From an error to a gRPC status: one table, and the details that go with it (`google.rpc`).
+"""gRPC status mapping: one table from error kinds to status codes, with `google.rpc` details.
 
-The reverse is `peripety.client.errors`. Details travel in HTTP/2 trailers, whose size clients limit: over
-about 8 KiB the whole status is lost at random. They stay below 4 KiB here; what does not fit is counted.
+The reverse is in `peripety.client.errors`. Details travel in HTTP/2 trailers, whose size clients limit: above
+about 8 KiB the whole status is lost at random. The server limits them to 4 KiB and counts the violations it
+leaves out.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DOMAIN = "peripety"
 DETAILS_KEY = "grpc-status-details-bin"
 
 MAX_DETAILS_BYTES = 3_072
-"""Size of the serialised status: 4 KiB as the base64 that HTTP/2 headers need."""
+"""Maximum size of the serialised status: 4 KiB after the base64 encoding of HTTP/2 headers."""
 
 STATUS: dict[ErrorKind, grpc.StatusCode] = {
     ErrorKind.INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
@@ -48,21 +49,21 @@ _DETAIL_ENTRIES = 8
 _DETAIL_BYTES = 96
 _FIELD_BYTES = 256
 _DESCRIPTION_BYTES = 512
-_RESERVE_BYTES = 160  # the type names of the details, and the count of violations left out
+_RESERVE_BYTES = 160  # type names of the details, and the count of omitted violations
 
 
 def public_error(error: Exception, request_id: str) -> PeripetyError:
-    """Return what the caller may know: our own errors as they are, anything else as an id to quote."""
+    """Return the error shown to the caller: our own errors unchanged, anything else as an id to quote."""
     if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
         return error
     return InternalError(
-        f"Something went wrong in the server, not in the request; quote request id {request_id}",
+        f"internal error of the server; quote request id {request_id}",
         details={"request_id": request_id},
     )
 
 
 class Ending(NamedTuple):
-    """How a failed call ends: what `ServicerContext.abort` needs."""
+    """Status, message and trailers of a failed call: the arguments of `ServicerContext.abort`."""
 
     code: grpc.StatusCode
     message: str
@@ -70,11 +71,11 @@ class Ending(NamedTuple):
 
 
 def ending(error: PeripetyError) -> Ending:
-    """Return the status, message and trailers of a call that fails with this error."""
+    """Return the status, message and trailers of a call that fails with an error."""
     status = _status(error)
     trailers: list[tuple[str, str | bytes]] = [(DETAILS_KEY, status.SerializeToString())]
     if error.retry_after is not None:
-        # The library's own retries obey this, so that a fleet of clients waits as long as was asked for.
+        # The gRPC library's own retries honour this header, so a fleet of clients waits as long as requested.
         trailers.append(("grpc-retry-pushback-ms", str(_milliseconds(error.retry_after))))
     return Ending(STATUS[error.kind], status.message, tuple(trailers))
 
@@ -98,7 +99,7 @@ def _status(error: PeripetyError) -> status_pb2.Status:
 
 
 def _bad_request(violations: Iterable[FieldViolation], room: int) -> error_details_pb2.BadRequest:
-    """Take violations in order, worst first, while they fit."""
+    """Add violations in order, worst first, while they fit."""
     bad_request = error_details_pb2.BadRequest()
     for violation in violations:
         bad_request.field_violations.add(
@@ -125,7 +126,7 @@ def _delay(seconds: float) -> Duration:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Shorten text to `limit` bytes of UTF-8, at a character, with a mark where it was cut."""
+    """Truncate text to `limit` bytes of UTF-8 at a character boundary, and mark the cut."""
     data = text.encode("utf-8", "replace")
     if len(data) <= limit:
         return data.decode("utf-8")

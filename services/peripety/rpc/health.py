@@ -1,4 +1,4 @@
-"""Health of the server and of each service, with the active engine core beside it."""
+"""Health of the server and of each service, with the active engine core in the metadata."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ VERSION_KEY = "x-peripety-version"
 
 
 class Health(health.aio.HealthServicer):
-    """The standard service; its answers say in their metadata which version and which core gave them."""
+    """Standard health service; the response metadata contain the version and the engine core."""
 
     async def Check(  # noqa: N802 - the name is the protocol's
         self, request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> health_pb2.HealthCheckResponse:
-        """Answer with the state of one service, of the whole server for the empty name."""
+        """Return the state of one service, or of the whole server for the empty name."""
         await context.send_initial_metadata(((CORE_KEY, sim.BACKEND), (VERSION_KEY, __version__)))
         return await super().Check(request, context)
 
     async def add_to(self, server: grpc.aio.Server, services: Iterable[str]) -> None:
-        """Register with the server, and report every service as serving."""
+        """Register with the server and report every service as serving."""
         health_pb2_grpc.add_HealthServicer_to_server(self, server)
         for service in services:
             await self.set(service, health_pb2.HealthCheckResponse.SERVING)

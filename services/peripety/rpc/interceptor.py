@@ -1,7 +1,8 @@
-"""What happens around every call: request id, admission, deadline, error table, one line in the log.
+"""Call interceptor: request id, admission control, deadline, error mapping, and one log line per call.
 
-It is one interceptor on purpose: each wrapping layer costs a sixth of the CPU of a small call. Request bytes
-are decoded here and not by the library, which would answer UNKNOWN with the text of an exception.
+It is a single interceptor on purpose: each layer costs a sixth of the CPU time of a small call. Request bytes
+are decoded in the interceptor and not by the gRPC library, which would return UNKNOWN with the text of an
+exception.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ _FACTORIES: dict[tuple[bool, bool], Callable[..., Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Method:
-    """One method of a service, as it was registered."""
+    """A registered method of a service."""
 
     name: str
     handler: Any
 
     @property
     def is_infrastructure(self) -> bool:
-        """Health and reflection: never refused, never timed out, ended first when the server stops."""
+        """True for health and reflection: never rejected, no deadline, ended first when the server stops."""
         return self.name.startswith("/grpc.")
 
     @property
@@ -67,7 +68,7 @@ class _Method:
         return behavior
 
     def request(self, raw: Any) -> Any:
-        """Return the request, or the stream of requests, that arrived as bytes."""
+        """Return the decoded request, or the stream of decoded requests."""
         return self._decoded(raw) if self.handler.request_streaming else self._decode(raw)
 
     async def _decoded(self, stream: AsyncIterator[bytes]) -> AsyncIterator[Any]:
@@ -79,32 +80,32 @@ class _Method:
             return self.handler.request_deserializer(raw) if self.handler.request_deserializer else raw
         except DecodeError:
             raise InvalidArgumentError(
-                f"The request of {self.name} cannot be decoded; send the message its .proto file declares",
+                f"request of {self.name} cannot be decoded; send the message declared in its .proto file",
                 code="UNDECODABLE_REQUEST",
             ) from None
 
     def encode(self, max_bytes: int, message: Any) -> bytes:
-        """Return the bytes of a reply, or refuse one that the caller could not take.
+        """Return the bytes of a response, or raise an error if it exceeds the size limit.
 
-        A handler may give bytes: what goes to many callers is then encoded once.
+        A handler may return bytes: a message for many clients is then encoded once.
         """
         serializer = None if isinstance(message, bytes) else self.handler.response_serializer
         data: bytes = serializer(message) if serializer else message
         if len(data) > max_bytes:
             raise ResourceExhaustedError(
-                f"The reply has {len(data)} bytes, more than the {max_bytes} a message may have;"
-                " ask for less, or in pages",
+                f"response has {len(data)} bytes, more than the limit of {max_bytes};"
+                " request less, or use pages",
                 code="REPLY_TOO_LARGE",
             )
         return data
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
-    """Wraps every handler once; later calls of the same method find it wrapped.
+    """Server interceptor that wraps every handler once and caches the wrapped handler.
 
     Args:
         config: the settings.
-        endless: full names of the methods whose calls have no deadline unless their caller gives one.
+        endless: full names of the methods without a default deadline.
     """
 
     def __init__(self, config: Config, endless: Container[str] = ()) -> None:
@@ -120,7 +121,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """Return the wrapped handler of the called method, None for a method nobody serves."""
+        """Return the wrapped handler of the called method, or None if the method is not served."""
         name = handler_call_details.method
         if name not in self._wrapped:
             handler = await continuation(handler_call_details)
@@ -130,7 +131,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return self._wrapped[name]
 
     def turn_away(self) -> None:
-        """Let no call in, and end health and reflection streams, which would hold up a draining server."""
+        """Reject new calls, and end health and reflection streams, which would delay the shutdown."""
         self._is_stopping = True
         now = asyncio.get_running_loop().time()
         for watch in self._watches:
@@ -164,7 +165,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 yield
             code = grpc.StatusCode.OK
         except grpc.aio.BaseError:
-            # The library's own: the handler aborted, or the connection is gone. There is nothing left to say.
+            # Raised by gRPC itself: the handler aborted the call, or the connection is lost. No status can be
+            # sent.
             raise
         except Exception as error:  # noqa: BLE001 - the border: only our own errors leave the process
             end = _ending(_explained(error, method, call), request_id)
@@ -175,18 +177,18 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
     @asynccontextmanager
     async def _admitted(self, method: _Method) -> AsyncIterator[None]:
-        """Let a call in if there is a place, and give it a deadline if its caller gave none."""
+        """Admit a call if a slot is free, and set a default deadline if the caller set none."""
         if self._is_stopping:
             raise _stopping()
         if self._under_way >= self._config.max_concurrent_calls:
             raise ResourceExhaustedError(
-                f"The server has {self._under_way} calls under way, its limit; wait a second, then try again",
+                f"server has {self._under_way} concurrent calls, its limit; retry after a second",
                 code="TOO_MANY_CALLS",
                 retry_after=1.0,
             )
         self._under_way += 1
         try:
-            # A deadline that the caller gave is kept by the library, which cancels the call.
+            # A deadline of the caller is enforced by the gRPC library, which cancels the call.
             missing = context.deadline() is None and method.name not in self._endless
             async with context.bounded(self._config.default_deadline_seconds) if missing else nullcontext():
                 yield
@@ -209,18 +211,19 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
 
 async def _write_all(call: _Call, replies: AsyncGenerator[Any, None]) -> None:
-    # Written here, not by the library: a cancellation then closes the generator at once, in its own task.
+    # Written by this coroutine and not by gRPC: a cancellation then closes the generator at once, in its own
+    # task.
     async with aclosing(replies):
         async for message in replies:
             await call.write(message)
 
 
 def _stopping() -> UnavailableError:
-    return UnavailableError("The server is stopping; connect again", code="STOPPING")
+    return UnavailableError("server is stopping; connect again", code="STOPPING")
 
 
 def _request_id(call: _Call) -> str:
-    """Return the caller's request id if it is harmless in logs and headers, else a new one."""
+    """Return the caller's request id if it is safe in logs and headers, else a new one."""
     for key, value in call.invocation_metadata() or ():
         if key == REQUEST_ID_KEY and isinstance(value, str) and _SANE_REQUEST_ID.fullmatch(value):
             return value
@@ -235,14 +238,14 @@ def _ending(error: Exception, request_id: str) -> Ending:
 
 
 def _explained(error: Exception, method: _Method, call: _Call) -> Exception:
-    """Recognise a method that a service has not written: only generated servicers set this code."""
+    """Convert the error of a method that is not implemented; only generated servicers set this code."""
     if call.code() is grpc.StatusCode.UNIMPLEMENTED:
-        return UnsupportedError(f"{method.name} is in the contract but not in this version of the server")
+        return UnsupportedError(f"{method.name} is not implemented in this version of the server")
     return error
 
 
 def _interruption(call: _Call) -> grpc.StatusCode:
-    """Say how a call ended that neither returned nor failed with an error of ours."""
+    """Return the status code of a call that neither returned nor failed with an error of ours."""
     out_of_time = context.remaining() == 0
     return call.code() or (grpc.StatusCode.DEADLINE_EXCEEDED if out_of_time else grpc.StatusCode.CANCELLED)
 

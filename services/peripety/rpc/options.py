@@ -1,4 +1,4 @@
-"""How a server is set up, setting by setting; the client's half is `peripety.client.options`."""
+"""gRPC options of the server, each with its reason; see `peripety.client.options` for the client."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def server_options(config: Config) -> list[tuple[str, Any]]:
         (
             "grpc.http2.min_ping_interval_without_data_ms",
             20_000,
-        ),  # shorter than the clients' keepalive, or they are cut off
-        ("grpc.max_receive_message_length", config.max_message_bytes),  # a message is held in memory whole
+        ),  # shorter than the keepalive of the clients, or gRPC closes their connections
+        ("grpc.max_receive_message_length", config.max_message_bytes),  # messages are held in memory
         ("grpc.max_send_message_length", config.max_message_bytes),
-        ("grpc.max_concurrent_streams", 128),  # of one connection, so that one client cannot take every place
+        ("grpc.max_concurrent_streams", 128),  # per connection: no client can use every slot
         (
             "grpc.http2.bdp_probe",
             0,
-        ),  # with the next one: 142 KiB instead of 4 MiB held for a client that only pushes
+        ),  # with the next option: 142 KiB instead of 4 MiB buffered for a client that only sends
         ("grpc.http2.lookahead_bytes", 65_536),
         (
             "grpc.max_connection_age_ms",
             1_800_000,
-        ),  # clients look names up again, and find new replicas, on reconnect
-        ("grpc.max_connection_age_grace_ms", _grace_ms(config)),  # calls under way at that age may end
-        ("grpc.max_metadata_size", METADATA_BYTES),  # both, or requests between the two limits fail at random
+        ),  # on reconnect, clients resolve names again and find new replicas
+        ("grpc.max_connection_age_grace_ms", _grace_ms(config)),  # running calls may end after that age
+        ("grpc.max_metadata_size", METADATA_BYTES),  # both limits, or requests between them fail at random
         ("grpc.absolute_max_metadata_size", METADATA_BYTES),
-        ("grpc.so_reuseport", 0),  # a second server on the port is a mistake, not a worker
+        ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a worker
     ]
 
 

@@ -1,6 +1,6 @@
-"""The scripted LLM beside the services: who answers prompts with `MODEL_PROVIDER=scripted`.
+"""Scripted model server beside the services, which answers prompts with `MODEL_PROVIDER=scripted`.
 
-The gateway asks it over HTTP like any other provider: the two share no code.
+The gateway calls it over HTTP like any other provider: the two share no code.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = ["with_script"]
 
 @asynccontextmanager
 async def with_script(config: Config) -> AsyncIterator[Config]:
-    """Serve the script on this machine until the block ends, and give the settings that point to it.
+    """Serve the script on this machine until the block ends, and yield settings that point to it.
 
     Raises:
-        FailedPreconditionError: there is no script.
-        InvalidArgumentError: the script cannot be used; the message names each problem's `file:line:column`.
+        FailedPreconditionError: no script is configured.
+        InvalidArgumentError: the script is invalid; the message lists each problem with `file:line:column`.
     """
     if config.script is None:
         raise FailedPreconditionError(
-            "The provider scripted needs the file of what it answers: set PERIPETY_SCRIPT",
+            "provider scripted needs a script file; set PERIPETY_SCRIPT",
             code="PROVIDER_NOT_CONFIGURED",
         )
     scenario = load_scenario(config.script)

@@ -1,1 +1,1 @@
-"""Sessions: scenarios being played, turn by turn, each turn exactly once."""
+"""Sessions: scenarios played turn by turn, with exactly-once turns."""

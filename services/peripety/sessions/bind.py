@@ -1,4 +1,4 @@
-"""Puts sessions into a process."""
+"""Registration of the session service in a process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["bind"]
 
 
 async def bind(wiring: Wiring) -> None:
-    """Find the gateway and the scenarios, here or elsewhere, and register the service."""
+    """Connect to the gateway and the scenario service, local or remote, and register the session service."""
     gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))
     scenarios = wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))
     store = SessionStore(await wiring.database())
@@ -38,7 +38,7 @@ async def bind(wiring: Wiring) -> None:
         rulesets,
         Narrator(gateway, configured=config.model_provider),
         room(config.max_message_bytes),
-        # Whoever follows takes a place for long; turns must find one.
+        # A watcher occupies a call slot for long; turns must find a free one.
         watchers=max(1, config.max_concurrent_calls // 2),
     )
     wiring.when_stopping(sessions.aclose)

@@ -1,4 +1,4 @@
-"""Words that stand where one point of view may not look, so that it shows when somebody tells them."""
+"""Canaries: random words in restricted state, which make a leak detectable in the narration."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _MOST = 8
 
 
 def canary(seed: int, place: str) -> str:
-    """A word that nobody writes by chance, the same for the same seed and place."""
+    """Return a word that does not occur by chance, determined by seed and place."""
     digest = hashlib.sha256(f"{seed} {place}".encode()).digest()
     return "".join(chr(ord("a") + byte % 26) for byte in digest[:_LETTERS])
 
 
 def planted(spec: Mapping[str, Any], pov: str | None, seed: int) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A specification with a word in what is hidden, and in what each of some others keeps to itself.
+    """Insert canaries into the hidden state and into the private state of some other entities.
 
     Args:
         spec: the specification.
-        pov: the entity that may not know the words; None for what everybody knows.
-        seed: which words.
+        pov: the entity that must not learn the words; None for the public.
+        seed: determines the words.
 
     Returns:
-        The specification, and the words.
+        The changed specification and the words.
     """
     changed = deepcopy(dict(spec))
     state = changed["state"]

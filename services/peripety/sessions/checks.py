@@ -1,4 +1,4 @@
-"""What is wrong with a request by itself, before anything is read or played."""
+"""Request validation that depends on the request alone, or on a session and specification at hand."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,7}")
 
 
 def check_new_session(new: NewSession) -> None:
-    """Refuse a session that cannot be made, whatever is stored.
+    """Raise an error if a session request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -72,7 +72,7 @@ def check_new_session(new: NewSession) -> None:
 
 
 def check_players(table: Table, spec: Mapping[str, Any]) -> None:
-    """Refuse a table at which somebody would play what cannot be played.
+    """Raise an error if a seat is for an entity that is not playable.
 
     Raises:
         InvalidArgumentError: with a violation for each such seat.
@@ -80,7 +80,7 @@ def check_players(table: Table, spec: Mapping[str, Any]) -> None:
     playable = {entity["id"] for entity in spec.get("entities", ()) if entity.get("playable")}
     _raise_for(
         [
-            FieldViolation(f".table.seats[{index}].entity_id", "names no entity that can be played")
+            FieldViolation(f".table.seats[{index}].entity_id", "is not a playable entity of the scenario")
             for index, seat in enumerate(table.seats)
             if seat.entity_id not in playable
         ]
@@ -88,10 +88,10 @@ def check_players(table: Table, spec: Mapping[str, Any]) -> None:
 
 
 def check_turn_request(request: TurnRequest) -> None:
-    """Refuse a turn that cannot be played in any session.
+    """Raise an error if a turn request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -105,10 +105,10 @@ def check_turn_request(request: TurnRequest) -> None:
 
 
 def check_submission(submission: Submission) -> None:
-    """Refuse what no seat of any session can hand in.
+    """Raise an error if a submission of a seat is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -123,10 +123,10 @@ def check_submission(submission: Submission) -> None:
 
 
 def check_odds_request(request: OddsRequest) -> None:
-    """Refuse a look into the future that cannot be taken of any session.
+    """Raise an error if a forecast request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -140,20 +140,20 @@ def check_odds_request(request: OddsRequest) -> None:
 
 
 def check_ongoing(session: Session) -> None:
-    """Refuse to go on with a session whose run has ended.
+    """Raise an error if the run of a session has ended.
 
     Raises:
         FailedPreconditionError: `RUN_ENDED`.
     """
     if session.status.kind != "ongoing":
         raise FailedPreconditionError(
-            f"The run has ended ({session.status.kind}) and takes no more turns; start another session",
+            f"run has ended ({session.status.kind}); create another session",
             code="RUN_ENDED",
         )
 
 
 def check_next_turn(expected_turn: int, session: Session) -> None:
-    """Refuse a turn that is not the next one of a session.
+    """Raise an error if a turn is not the next one of a session.
 
     Raises:
         ConflictError: `STALE_TURN`.
@@ -161,27 +161,27 @@ def check_next_turn(expected_turn: int, session: Session) -> None:
     if expected_turn != session.turn + 1:
         raise ConflictError(
             f".expected_turn is {expected_turn}, but the next turn of the session is"
-            f" {session.turn + 1}; read the session again, then go on from there",
+            f" {session.turn + 1}; read the session again and continue from there",
             code="STALE_TURN",
             details={"turn": str(session.turn), "expected_turn": str(expected_turn)},
         )
 
 
 def check_known_actions(actions: Sequence[ActionCall], spec: Mapping[str, Any]) -> None:
-    """Refuse actions that the scenario does not have.
+    """Raise an error if an action does not exist in the scenario.
 
     Raises:
-        InvalidArgumentError: one of them is none of its.
+        InvalidArgumentError: an action is unknown.
     """
     known = {action["id"] for action in spec["actions"]}
     for index, action in enumerate(actions):
         if action.action_id not in known:
             name = action.action_id[:64]
-            raise refuse(f".actions[{index}].action_id", f"names no action of the scenario: '{name}'")
+            raise refuse(f".actions[{index}].action_id", f"is not an action of the scenario: '{name}'")
 
 
 def check_session_id(session_id: str) -> None:
-    """Refuse a request that names no session.
+    """Raise an error if a session id is empty.
 
     Raises:
         InvalidArgumentError: the id is empty.
@@ -190,10 +190,10 @@ def check_session_id(session_id: str) -> None:
 
 
 def check_watch_request(request: WatchRequest) -> None:
-    """Refuse to follow what cannot be.
+    """Raise an error if a watch request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -206,19 +206,19 @@ def check_watch_request(request: WatchRequest) -> None:
 
 
 def check_deletion(session_id: str, request_id: str) -> None:
-    """Refuse a deletion that names nothing.
+    """Raise an error if a deletion request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for([*_required(".session_id", session_id), *_request_id(request_id)])
 
 
 def check_fork(request: Fork) -> None:
-    """Refuse a fork that cannot be made of any session.
+    """Raise an error if a fork request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -231,10 +231,10 @@ def check_fork(request: Fork) -> None:
 
 
 def check_rewind(request: Rewinding) -> None:
-    """Refuse a rewind that cannot be made of any session.
+    """Raise an error if a rewind request is invalid by itself.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     violations = [
         *_required(".session_id", request.session_id),
@@ -242,21 +242,19 @@ def check_rewind(request: Rewinding) -> None:
         *_not_negative(".turn", request.turn),
     ]
     if request.expected_turn < 1:
-        violations.append(
-            FieldViolation(".expected_turn", "is required: the session's turn, of which there must be one")
-        )
+        violations.append(FieldViolation(".expected_turn", "is required: the session's turn, at least 1"))
     elif request.turn >= request.expected_turn:
         violations.append(
-            FieldViolation(".turn", "must be less than expected_turn: there is nothing else to take back")
+            FieldViolation(".turn", "must be less than expected_turn, so that there are turns to rewind")
         )
     _raise_for(violations)
 
 
 def check_comparison(request: Comparison) -> None:
-    """Refuse a comparison that names no two sessions.
+    """Raise an error if a comparison request does not name two sessions.
 
     Raises:
-        InvalidArgumentError: with a violation for each wrong field.
+        InvalidArgumentError: with a violation for each invalid field.
     """
     _raise_for(
         [
@@ -285,14 +283,16 @@ def _required(field: str, value: str) -> Iterator[FieldViolation]:
 
 def _attempt_id(value: str | None) -> Iterator[FieldViolation]:
     if value is not None and not UUID.fullmatch(value):
-        yield FieldViolation(".attempt_id", "must be as an `accepted` event told it, or empty")
+        yield FieldViolation(".attempt_id", "must be the attempt_id of an `accepted` event, or empty")
 
 
 def _table(table: Table | None) -> Iterator[FieldViolation]:
     if table is None:
         return
     if not 1 <= len(table.seats) <= _MAX_SEATS:
-        yield FieldViolation(".table.seats", f"has {len(table.seats)}; there must be from 1 to {_MAX_SEATS}")
+        yield FieldViolation(
+            ".table.seats", f"has {len(table.seats)} seats; must have from 1 to {_MAX_SEATS}"
+        )
     least, most = _SEAT_SECONDS
     if table.seconds is not None and not least <= table.seconds <= most:
         yield FieldViolation(".table.seat_timeout", f"must be from {least:g} to {most:g} seconds")
@@ -305,9 +305,11 @@ def _table(table: Table | None) -> Iterator[FieldViolation]:
                 f"{field}.seat_id", f"must have from 1 to {_MAX_SEAT_ID_CHARACTERS} characters"
             )
         if seat.seat_id in ids:
-            yield FieldViolation(f"{field}.seat_id", "is the id of another seat, too")
+            yield FieldViolation(f"{field}.seat_id", "is used for another seat; make seat ids unique")
         if seat.entity_id in entities:
-            yield FieldViolation(f"{field}.entity_id", "is played from another seat already")
+            yield FieldViolation(
+                f"{field}.entity_id", "is already played from another seat; use another entity"
+            )
         ids.add(seat.seat_id)
         entities.add(seat.entity_id)
 
@@ -324,7 +326,9 @@ def _expected_turn(turn: int) -> Iterator[FieldViolation]:
 
 def _actions(actions: Sequence[ActionCall]) -> Iterator[FieldViolation]:
     if len(actions) > _MAX_ACTIONS:
-        yield FieldViolation(".actions", f"has {len(actions)}; at most {_MAX_ACTIONS} are taken in a turn")
+        yield FieldViolation(
+            ".actions", f"has {len(actions)} actions; a turn may have at most {_MAX_ACTIONS}"
+        )
     for index, action in enumerate(actions[:_MAX_ACTIONS]):
         for name, value in action.params.items():
             if isinstance(value, float) and not math.isfinite(value):
@@ -333,27 +337,23 @@ def _actions(actions: Sequence[ActionCall]) -> Iterator[FieldViolation]:
 
 def _narrator(options: NarratorOptions) -> Iterator[FieldViolation]:
     if len(options.model or "") > _MAX_MODEL_CHARACTERS:
-        reason = (
-            f"must have at most {_MAX_MODEL_CHARACTERS} characters; leave it empty for the configured one"
-        )
+        reason = f"must have at most {_MAX_MODEL_CHARACTERS} characters; leave empty for the configured model"
         yield FieldViolation(".narrator.model", reason)
     if options.language is not None and not _LANGUAGE.fullmatch(options.language):
         yield FieldViolation(".narrator.language", "must be a BCP 47 tag, such as en or pt-BR")
     if options.session_budget is not None and options.session_budget.max_seconds is not None:
-        yield FieldViolation(
-            ".narrator.session_budget.max_time", "is for turns; a session may take any time: leave it out"
-        )
+        yield FieldViolation(".narrator.session_budget.max_time", "is not supported for sessions; omit it")
 
 
 def _within(field: str, value: int, most: int) -> Iterator[FieldViolation]:
     if not 0 <= value <= most:
-        yield FieldViolation(field, f"is {value}; it must be from 1 to {most:,}, or 0 for the default")
+        yield FieldViolation(field, f"is {value}; must be from 1 to {most:,}, or 0 for the default")
 
 
 def _input(text: str) -> Iterator[FieldViolation]:
     size = len(text.encode())
     if size > _MAX_INPUT_BYTES:
-        yield FieldViolation(".input", f"has {size} bytes; at most {_MAX_INPUT_BYTES} are taken")
+        yield FieldViolation(".input", f"has {size} bytes; the limit is {_MAX_INPUT_BYTES}")
 
 
 def _raise_for(violations: list[FieldViolation]) -> None:

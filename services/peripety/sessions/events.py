@@ -1,6 +1,6 @@
-"""What happens in a turn, as events: what is streamed, recorded and replayed.
+"""Events of a turn, which are streamed, recorded and replayed, and their JSON codec.
 
-They hold everything; `peripety.sessions.visibility` cuts them to a viewer.
+Events contain everything; the visibility module projects them to a viewer.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The turn begins, or begins anew: events of it that came before are void."""
+    """The turn starts or restarts; earlier events of it are void."""
 
     attempt_id: str
     request_id: str
@@ -57,10 +57,11 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class ActionResolved:
-    """The engine decided about an action.
+    """The result of an action.
 
-    The changes and log lines of what fell due when the turn began stand in its first action, each under its
-    own cause, so that the changes of all events together are in the order in which they were made.
+    The first action of a turn also contains the changes and log lines of what became due at the start of the
+    turn, each under its own cause. All events together therefore list changes in the order in which they were
+    made.
     """
 
     action_id: str
@@ -74,16 +75,16 @@ class ActionResolved:
 
 @dataclass(frozen=True, slots=True)
 class Rolled:
-    """A die was cast."""
+    """The result of a die roll."""
 
     roll: RollResult
 
 
 @dataclass(frozen=True, slots=True)
 class WorldResolved:
-    """The world moved; `event_id` is the random event that was drawn.
+    """The result of the world's step; `event_id` is the random event that was drawn.
 
-    The narrator's own changes stand before those of the world, under their own cause.
+    The narrator's own changes come before those of the world, under their own cause.
     """
 
     event_id: str | None
@@ -109,7 +110,7 @@ class NarrativeRetracted:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """Somebody speaks."""
+    """An utterance of an entity."""
 
     entity_id: str
     utterance: str
@@ -117,7 +118,7 @@ class Dialogue:
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """The narrator is given up on; the server tells the turn itself."""
+    """The narrator failed; the server uses the fallback narration."""
 
     reason: str
     message: str
@@ -125,7 +126,7 @@ class Degraded:
 
 @dataclass(frozen=True, slots=True)
 class RuleFailed:
-    """A rule of the scenario failed; when it took the turn with it, nothing of the turn was applied."""
+    """A rule of the scenario failed; if that abandoned the turn, nothing of the turn was applied."""
 
     code: str
     rule: str
@@ -140,16 +141,16 @@ class Committed:
     Attributes:
         state_hash: SHA-256 of the state tree after it.
         chain_hash: hash over all turns so far.
-        status: whether the run goes on.
-        legal_actions: ids of what can be tried next.
-        usage: what the turn used of language models.
-        changes: everything that the turn changed, in order.
+        status: status of the run.
+        legal_actions: ids of the actions that are legal next.
+        usage: usage of language models.
+        changes: all changes of the turn, in order.
         narrative: the whole narration.
-        resolution: how the narration came about.
-        model: who narrated, as `provider/model`; empty when the server did.
-        commit_time: when it was stored, in microseconds since 1970.
-        conduct: how the narrator behaved.
-        next_seat_id: the seat whose turn is next; None when all act at the same time, or there is one player.
+        resolution: origin of the narration.
+        model: the narrator's model as `provider/model`; empty for the fallback narration.
+        commit_time: commit time in microseconds since 1970.
+        conduct: statistics of the narrator.
+        next_seat_id: the seat that acts next; None if all act at the same time or there is one player.
     """
 
     state_hash: str
@@ -195,12 +196,12 @@ _KINDS: dict[type, str] = {kind: name for name, kind in _CLASSES.items()}
 
 
 def kind_of(event: Event) -> str:
-    """What an event is called where it is stored, and in the contract."""
+    """Return the name of an event in storage and in the contract."""
     return _KINDS[type(event)]
 
 
 def encode(value: Any) -> Any:
-    """The JSON value of an event or of a part of one; what is absent is left out."""
+    """Convert an event or a part of one to a JSON value; absent values are omitted."""
     if is_dataclass(value) and not isinstance(value, type):
         members = {f.name: encode(getattr(value, f.name)) for f in fields(value)}
         kind = {"kind": _KINDS[type(value)]} if type(value) in _KINDS else {}
@@ -211,13 +212,13 @@ def encode(value: Any) -> Any:
 
 
 def event_of(value: Mapping[str, Any]) -> Event:
-    """The event that `encode` wrote."""
+    """Convert a JSON value to an event."""
     members = {name: decode(name, member) for name, member in value.items() if name != "kind"}
     return _CLASSES[value["kind"]](**members)
 
 
 def decode(name: str, value: Any) -> Any:
-    """What stands under a name in an event's JSON; a name means the same in every event."""
+    """Decode a member of an event's JSON; a name has the same meaning in every event."""
     return _DECODERS[name](value) if name in _DECODERS else value
 
 
@@ -226,7 +227,7 @@ def _each(decoder: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _spent(value: Mapping[str, Any]) -> Spent:
-    # What was stored before costs were kept cost something that is not known.
+    # Older records have no costs: their cost is unknown.
     return Spent(value["calls"], Usage(**value["usage"]), value.get("cost"), value.get("cache_savings"))
 
 

@@ -1,4 +1,4 @@
-"""How well a narrator told turns, held against what the engine knows of them."""
+"""Narrator metrics: measures of how faithfully turns are narrated, compared with the facts of the engine."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ __all__ = ["Grade", "Round", "numbers_in", "unfounded"]
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 _EXACT = 1e-9
-# Half of the unit that a number was rounded to, and the unit.
+# Maximum rounding error and unit of a rounded number.
 _ROUNDED = ((0.5, 1.0), (0.05, 0.1))
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A turn that was asked for.
+    """Metrics of one turn.
 
     Attributes:
-        resolution: how it was told; None when it was not committed.
-        conduct: how the narrator behaved.
-        degraded: why the server told it instead; empty when it did not.
-        unfounded: numbers of the prose that stand nowhere in what the narrator was told.
-        leaked: whether something came out that the point of view may not know.
-        used: what it used of models.
-        seconds: from the request to its end.
-        first_prose: from the request to the first prose; None when there was none.
+        resolution: origin of the narration; None if the turn was not committed.
+        conduct: statistics of the narrator.
+        degraded: reason of the fallback narration; empty if the narrator succeeded.
+        unfounded: numbers in the prose that do not occur in the narrator's input.
+        leaked: True if restricted information was revealed.
+        used: usage of language models.
+        seconds: time from the request to its end.
+        first_prose: time from the request to the first prose; None without prose.
     """
 
     resolution: Resolution | None
@@ -49,14 +49,14 @@ class Round:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing at all was wrong with it."""
+        """True if the turn has no error of any kind."""
         counted = asdict(self.conduct)
         refused = sum(count for name, count in counted.items() if name not in {"tool_rounds", "tool_calls"})
         return self.resolution is Resolution.NARRATED and not (refused or self.unfounded or self.leaked)
 
 
 class Grade:
-    """What all turns of a narrator come to.
+    """Metrics of all turns of a narrator.
 
     Attributes:
         rounds: the turns, as they ended.
@@ -66,16 +66,16 @@ class Grade:
         self.rounds: list[Round] = []
 
     def add(self, played: Round) -> None:
-        """Count a turn in."""
+        """Add a turn."""
         self.rounds.append(played)
 
     @property
     def is_safe(self) -> bool:
-        """Whether every turn was committed, and nothing came out that should not."""
+        """True if every turn was committed and nothing was leaked."""
         return not any(played.resolution is None or played.leaked for played in self.rounds)
 
     def figures(self) -> dict[str, Any]:
-        """Every figure by its name; docs/narrators.md says what each of them means."""
+        """Return every figure by name; docs/narrators.md defines them."""
         conduct = self._conduct
         used = sum((played.used for played in self.rounds), Spent())
         return {
@@ -119,7 +119,7 @@ class Grade:
 
 
 def unfounded(prose: str, told: Collection[float]) -> tuple[str, ...]:
-    """The numbers of a text that are none of those its writer was told, rounded ones included."""
+    """Return the numbers of a text that match none of the known numbers, even after rounding."""
     return tuple(
         text
         for text, first in _written(prose)
@@ -128,7 +128,7 @@ def unfounded(prose: str, told: Collection[float]) -> tuple[str, ...]:
 
 
 def _may_be(written: float, known: float) -> bool:
-    """Whether a number may be another one, rounded to a whole one or to one decimal."""
+    """Return True if a number may be another one rounded to an integer or to one decimal."""
     if not math.isfinite(written):
         return False
     off = (half for half, unit in _ROUNDED if abs(math.remainder(written, unit)) <= _EXACT)
@@ -136,7 +136,7 @@ def _may_be(written: float, known: float) -> bool:
 
 
 def numbers_in(value: Any) -> Iterator[float]:
-    """All numbers of a JSON value, those in its texts and keys included."""
+    """Yield all numbers of a JSON value, including those in its strings and keys."""
     if isinstance(value, bool) or value is None:
         return
     if isinstance(value, int | float):
@@ -148,15 +148,15 @@ def numbers_in(value: Any) -> Iterator[float]:
 
 
 def _written(text: str) -> Iterator[tuple[str, float]]:
-    """The numbers of a text, as they are written and as they are read first."""
+    """Yield the numbers of a text, as written and in their first reading."""
     for found in _NUMBER.finditer(text):
         digits = found[0]
-        if digits.count(".") <= 1:  # else it is a date, or a version
+        if digits.count(".") <= 1:  # else it is a date or a version
             yield digits, float(digits.replace(",", ""))
 
 
 def _readings(text: str, first: float) -> tuple[float, ...]:
-    """What a written number may mean: commas group thousands, or one stands before the decimals."""
+    """Return the possible values of a written number: a comma groups thousands or is a decimal comma."""
     if text.count(",") == 1 and "." not in text:
         return first, float(text.replace(",", "."))
     return (first,)

@@ -1,4 +1,4 @@
-"""Sessions as their viewers see them."""
+"""Projection of a session for a viewer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["SeenSession", "look"]
 
 @dataclass(frozen=True, slots=True)
 class SeenSession:
-    """A session as one viewer sees it.
+    """A session as seen by one viewer.
 
     Attributes:
-        session: the session; its snapshot is not for viewers.
+        session: the session; its snapshot must not be shown to viewers.
         spec: the scenario.
-        viewer: the entity whose view this is; None for the public part.
-        state: the part of the state that the viewer may see, as canonical JSON.
-        legal_actions: ids of what can be tried next.
+        viewer: the entity whose view this is; None for the public view.
+        state: the visible part of the state as canonical JSON.
+        legal_actions: ids of the actions that are legal next.
     """
 
     session: Session
@@ -36,11 +36,11 @@ class SeenSession:
 
 
 def look(session: Session, ruleset: Ruleset, pov: str | None) -> SeenSession:
-    """A session as an entity sees it; None for the public part.
+    """Return the view of a session for an entity, or the public view for None.
 
     Raises:
-        NotFoundError: there is no such entity.
-        InvalidArgumentError: it is not a playable one.
+        NotFoundError: the entity does not exist.
+        InvalidArgumentError: the entity is not playable.
     """
     view = ruleset.viewers.view(pov)
     program = ruleset.program

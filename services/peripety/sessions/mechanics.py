@@ -1,7 +1,7 @@
-"""The half of a turn that the engine decides: bytes of a state in, bytes of the next one out.
+"""Engine side of a turn: a function from the bytes of a state to the bytes of the next one.
 
-A `Board` is a turn in progress. Everything that changes a session goes over it, live and when a record is
-played again, so both do the same.
+Every change of a session goes through one class, which holds a turn in progress, both in live play and in
+replay, so both have the same result.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ __all__ = ["Board", "Played", "play_again", "reseeded"]
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A turn as the engine decided it.
+    """Result of a turn in the engine.
 
     Attributes:
-        events: what became of each action, the dice, and what the world did.
-        record: the canonical JSON of all of it, which the chain hash covers.
+        events: results of the actions, the dice and the world's step.
+        record: canonical JSON of the whole turn, which the chain hash covers.
         world: the end of the turn.
-        snapshot: the state after it, complete.
+        snapshot: complete state after the turn.
         tree: the scenario's own tree of that state.
         state_hash: SHA-256 of the tree.
-        legal_actions: ids of what can be tried next.
+        legal_actions: ids of the actions that are legal next.
     """
 
     events: tuple[Event, ...]
@@ -47,22 +47,22 @@ class Played:
 
     @property
     def actions(self) -> tuple[ActionResolved, ...]:
-        """What became of the actions, in order."""
+        """Results of the actions, in order."""
         return tuple(event for event in self.events if isinstance(event, ActionResolved))
 
     @property
     def rolls(self) -> tuple[Rolled, ...]:
-        """The dice that were cast, in order."""
+        """Results of the dice, in order."""
         return tuple(event for event in self.events if isinstance(event, Rolled))
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Everything that changed, in order."""
+        """All changes, in order."""
         return tuple(change for part in self._parts for change in part.changes)
 
     @property
     def log(self) -> tuple[LogLine, ...]:
-        """Every line that was written to the log, in order."""
+        """All log lines, in order."""
         return tuple(line for part in self._parts for line in part.log)
 
     @property
@@ -71,15 +71,15 @@ class Played:
 
 
 class Board:
-    """A turn in progress: actions and dice, then the narrator's own changes, then the world.
+    """A turn in progress: actions and dice, then the narrator's own changes, then the world's step.
 
-    Each step is applied wholly or, when it raises or is rejected, not at all.
+    Each step is applied completely or, if it raises or is rejected, not at all.
 
     Args:
         program: the scenario.
-        snapshot: the state before the turn; the run in it goes on.
-        reseeded: the seed, when this is the first turn under it; the record then tells it.
-        actor: the entity that acts where an action does not say who; None when there is one player.
+        snapshot: the state before the turn; its run has not ended.
+        reseeded: the seed if this is the first turn under it; it becomes part of the record.
+        actor: the default acting entity; None if there is one player.
     """
 
     def __init__(
@@ -98,36 +98,36 @@ class Board:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What became of the actions and the dice so far."""
+        """Results of the actions and dice so far."""
         return self._events
 
     @property
     def acts(self) -> tuple[ActResult, ...]:
-        """What the engine made of the actions so far, in order."""
+        """The engine's results of the actions so far, in order."""
         return self._acts
 
     @property
     def state(self) -> State:
-        """The engine's state as it is now."""
+        """The current state of the engine."""
         return self._state
 
     @property
     def legal_actions(self) -> tuple[str, ...]:
-        """The ids of the actions that could be taken now."""
+        """Ids of the actions that are legal now."""
         return self._program.legal_actions(self._state)
 
     def fork(self) -> Board:
-        """An independent copy."""
+        """Return an independent copy."""
         fork = copy(self)
         vars(fork)["_state"] = self._state.fork()
         return fork
 
     def act(self, call: ActionCall) -> tuple[Event, ...]:
-        """Try an action; what became of it, and what failed when it opened the turn.
+        """Try an action; return its result, and the rules that failed when it opened the turn.
 
         Raises:
-            InvalidArgumentError: there is no such action, or a parameter is no value of the engine's.
-            ResourceExhaustedError: state or turn would outgrow their limits.
+            InvalidArgumentError: the action does not exist, or a parameter is not a valid engine value.
+            ResourceExhaustedError: the state or the turn would exceed its limits.
         """
         call = replace(call, entity_id=call.entity_id or self._actor)
         act = self._program.act(self._state, call.action_id, call.params)
@@ -143,11 +143,11 @@ class Board:
         return self._happened(resolved, *failed)
 
     def roll(self, die: RollRequest) -> Rolled:
-        """Cast a die.
+        """Roll a die.
 
         Raises:
             InvalidArgumentError: `ROLL_INVALID`.
-            ResourceExhaustedError: too many were cast in this turn.
+            ResourceExhaustedError: too many dice were rolled in this turn.
         """
         rolled = Rolled(self._program.roll(self._state, die.kind, die.target, difficulty=die.difficulty))
         self._dice = (*self._dice, die)
@@ -155,15 +155,19 @@ class Board:
         return rolled
 
     def narrate(self, changes: Sequence[Mapping[str, Any]]) -> tuple[RuleError, ...]:
-        """Apply the narrator's own changes, once a turn, all or none; why not, if they are rejected.
+        """Apply the narrator's own changes, once per turn, all or none.
+
+        Returns:
+            The reasons if the changes are rejected.
 
         Raises:
-            InvalidArgumentError: they are not JSON of the engine's.
-            ResourceExhaustedError: state or turn would outgrow their limits.
+            InvalidArgumentError: the changes are not valid JSON for the engine.
+            ResourceExhaustedError: the state or the turn would exceed its limits.
         """
         if not changes:
             return ()
-        # Rejected changes open the turn all the same: what is due would happen, and nothing would tell of it.
+        # Works on a fork: even rejected changes open the turn, and effects that are due would happen without
+        # an event.
         state = self._state.fork()
         narrated = self._program.narrate(state, changes)
         if narrated.accepted:
@@ -171,10 +175,10 @@ class Board:
         return narrated.reasons
 
     def close(self) -> Played:
-        """Let the world move: the turn is decided, and the board is used up.
+        """Apply the world's step, which ends the turn; the board cannot be used afterwards.
 
         Raises:
-            ResourceExhaustedError: state or turn would outgrow their limits.
+            ResourceExhaustedError: the state or the turn would exceed its limits.
         """
         step = self._program.step(self._state)
         state_hash = self._state.hash()
@@ -211,7 +215,7 @@ class Board:
 
 
 def play_again(program: Program, snapshot: bytes, record: Mapping[str, Any]) -> Played:
-    """Play a recorded turn again; whether it came to the same is for the caller to compare.
+    """Replay a recorded turn; the caller compares the result with the record.
 
     Args:
         program: the scenario.
@@ -219,7 +223,7 @@ def play_again(program: Program, snapshot: bytes, record: Mapping[str, Any]) -> 
         record: the record, parsed with `sim.loads`.
 
     Raises:
-        PeripetyError: it cannot have been played like that.
+        PeripetyError: the turn cannot have been played like that.
     """
     seed = record.get("seed")
     board = Board(program, snapshot if seed is None else reseeded(snapshot, seed), reseeded=seed)
@@ -232,7 +236,7 @@ def play_again(program: Program, snapshot: bytes, record: Mapping[str, Any]) -> 
 
 
 def reseeded(snapshot: bytes, seed: int) -> bytes:
-    """A snapshot whose run goes on under another seed."""
+    """Return a snapshot with another seed."""
     return sim.canonical(sim.loads(snapshot) | {"seed": str(seed)})
 
 

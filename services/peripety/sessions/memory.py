@@ -1,7 +1,7 @@
-"""What is remembered in a session: for whom, how much of it, and what is forgotten first.
+"""Narrator memories of a session: their owners, size limits and eviction order.
 
-A narrator writes memories, a program decides about them. No call shows them to a player; they reach nobody
-but a later narrator, and it only what its audience may know.
+The narrator writes memories, and the program decides which to store. No call returns them to a player. Only a
+later narration reads them, limited to what its audience may know.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["MOST_BYTES", "MOST_BYTES_OF_AN_OWNER", "recalled", "remember"]
 
 MOST_BYTES_OF_AN_OWNER = 2 * 1024
-"""How much one entity remembers: UTF-8 of scope and content."""
+"""Maximum size of the memories of one entity: UTF-8 bytes of scope and content."""
 MOST_BYTES = 16 * 1024
-"""How much is remembered in a session."""
+"""Maximum size of all memories of a session."""
 
 
 def remember(
@@ -29,17 +29,17 @@ def remember(
     cast: Collection[str],
     audience: str | None = None,
 ) -> tuple[Memory, ...]:
-    """What is remembered after a turn, oldest first.
+    """Return the memories after a turn, oldest first.
 
-    What is written again takes the place of what it repeats; what finds no room any more is forgotten, the
-    oldest first. The same memories and updates always leave the same.
+    A memory replaces an identical earlier one. If the limits are exceeded, the oldest memories are evicted.
+    The result is deterministic.
 
     Args:
-        memories: what was remembered before, oldest first.
-        updates: `hidden_memory_updates` of a valid Outcome; those for nobody of the cast are left out.
+        memories: the memories before the turn, oldest first.
+        updates: `hidden_memory_updates` of a valid Outcome; updates for unknown entities are ignored.
         turn: the turn.
-        cast: the ids of the scenario's entities.
-        audience: for whom the turn was narrated; None for everyone.
+        cast: ids of the scenario's entities.
+        audience: the entity that the turn was narrated for; None for everyone.
     """
     written = [
         Memory(turn, update["scope"], update["target_id"], update["content"], update["visibility"], audience)
@@ -50,13 +50,14 @@ def remember(
 
 
 def recalled(memories: Iterable[Memory], viewer: str | None) -> tuple[Memory, ...]:
-    """The memories that a viewer may know: public ones and its own, except for hidden ones.
+    """Return the memories that a viewer may know: public ones and its own, except hidden ones.
 
-    Whoever narrates for one entity knows its secrets, now and later: what they wrote is for no other one.
+    A narration for one entity draws on the secrets of that entity, so its memories are never used for another
+    entity.
 
     Args:
-        memories: all of a session.
-        viewer: an entity; None for those who know only what is public.
+        memories: all memories of a session.
+        viewer: an entity; None for the public.
     """
     return tuple(
         memory
@@ -67,7 +68,7 @@ def recalled(memories: Iterable[Memory], viewer: str | None) -> tuple[Memory, ..
 
 
 def _once(memories: Iterable[Memory]) -> list[Memory]:
-    """Without the earlier ones of those that say the same to the same readers."""
+    """Return the memories without earlier duplicates that have the same content and readers."""
     last: dict[Memory, Memory] = {}
     for memory in memories:
         said = replace(memory, turn=0)
@@ -77,7 +78,7 @@ def _once(memories: Iterable[Memory]) -> list[Memory]:
 
 
 def _in_room(memories: Sequence[Memory]) -> tuple[Memory, ...]:
-    """Without the oldest ones of owners, and of all, that remember too much."""
+    """Return the newest memories that fit the limits per owner and in total."""
     kept: list[Memory] = []
     in_all = 0
     of_owner: dict[str, int] = {}
@@ -86,7 +87,7 @@ def _in_room(memories: Sequence[Memory]) -> tuple[Memory, ...]:
         weight = len(memory.scope.encode()) + len(memory.content.encode())
         used = of_owner.get(memory.owner, 0) + weight
         if memory.owner in full or used > MOST_BYTES_OF_AN_OWNER:
-            # Nothing older stays in the place of what is newer but longer.
+            # A shorter but older memory must not survive a newer, longer one.
             full.add(memory.owner)
             continue
         if in_all + weight > MOST_BYTES:

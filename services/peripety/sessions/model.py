@@ -1,4 +1,4 @@
-"""What sessions and turns are made of."""
+"""Types of sessions and turns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Resolution(Enum):
-    """How the prose of a turn came about."""
+    """Origin of the prose of a turn."""
 
     NARRATED = "narrated"
     REPAIRED = "repaired"
@@ -52,9 +52,8 @@ class ActionCall:
     """An action that a player tries.
 
     Attributes:
-        action_id: the action.
-        params: a value for each of its parameters.
-        entity_id: the entity that acts; None when there is one player.
+        params: values of its parameters.
+        entity_id: the entity that acts; None if there is one player.
     """
 
     action_id: str
@@ -64,7 +63,7 @@ class ActionCall:
 
 @dataclass(frozen=True, slots=True)
 class RollRequest:
-    """A die to cast: what for, on what or whom, and the least face that is a success, 1 … 30."""
+    """A die roll request: purpose, target, and minimum successful value, 1 … 30."""
 
     kind: str
     difficulty: int
@@ -73,16 +72,16 @@ class RollRequest:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Something that a narrator wants remembered.
+    """A memory that a narrator stores.
 
     Attributes:
         turn: the turn in which it was written.
-        scope: what it is about, in the narrator's words.
+        scope: its subject in the narrator's words.
         owner: the entity that remembers.
-        content: what is remembered.
-        visibility: `public`: for everyone; `private`: for the owner alone; `hidden`: for nobody.
-        audience: for whom that turn was narrated, None for everyone: who wrote it knew what they know, so
-            that nobody else may read it.
+        content: the remembered text.
+        visibility: `public`: for everyone; `private`: for the owner alone; `hidden`: for no entity.
+        audience: the entity that the turn was narrated for, None for everyone. That narration drew on the
+            entity's knowledge, so narrations for other entities must not read the memory.
     """
 
     turn: int
@@ -95,24 +94,24 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Memories that a turn left as they were: those of the turn before from one place up to another."""
+    """A slice of the previous turn's memories that a turn left unchanged."""
 
     start: int
     stop: int
 
 
 class SeatOrder(Enum):
-    """Who acts when, in a session with several seats."""
+    """Order in which several seats act."""
 
     ROTATING = "rotating"
-    """One seat a turn, in the order of the seats."""
+    """One seat per turn, in the order of the seats."""
     SIMULTANEOUS = "simultaneous"
     """All seats in every turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A place at the table: its name, and the entity that is played there."""
+    """A seat of a session: its id and the entity it plays."""
 
     seat_id: str
     entity_id: str
@@ -120,12 +119,12 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Several players in one session.
+    """Seat configuration of a session with several players.
 
     Attributes:
         seats: in playing order.
-        order: who acts when.
-        seconds: how long to wait for a seat; None for ever.
+        order: order in which the seats act.
+        seconds: seat timeout in seconds; None for no timeout.
     """
 
     seats: tuple[Seat, ...]
@@ -133,19 +132,19 @@ class Table:
     seconds: float | None = None
 
     def next_seat(self, turn: int) -> Seat | None:
-        """The seat whose turn comes after `turn` committed ones; None when all act at the same time."""
+        """Return the seat that acts after `turn` committed turns; None if all act at the same time."""
         return self.seats[turn % len(self.seats)] if self.order is SeatOrder.ROTATING else None
 
 
 @dataclass(frozen=True, slots=True)
 class NarratorOptions:
-    """How the turns of a session are narrated.
+    """Narrator options of a session.
 
     Attributes:
         model: `provider/model`; None for the configured one.
         language: BCP 47 tag of the language; None for the scenario's own.
-        turn_budget: the most that one turn may use; None is no cap.
-        session_budget: the most that the session may use; turns beyond it are resolved by the server alone.
+        turn_budget: budget of one turn; None for no limit.
+        session_budget: budget of the session; turns beyond it use the fallback narration.
     """
 
     model: str | None = None
@@ -156,16 +155,16 @@ class NarratorOptions:
 
 @dataclass(frozen=True, slots=True)
 class Conduct:
-    """How a narrator behaved in a turn; nothing of what was refused had any effect.
+    """Statistics of a narrator in a turn; rejected items had no effect.
 
     Attributes:
-        tool_rounds: how often it was answered with the results of tools.
-        tool_calls: the tools that it called.
-        rejected_actions: calls that tried an action which could not be taken.
-        refused_calls: other calls that were refused.
-        refused_changes: changes of its own that were refused.
-        refused_answers: answers that were refused.
-        withheld_secrets: answers among them that would have told what the point of view may not know.
+        tool_rounds: number of model calls that received tool results.
+        tool_calls: number of tool calls.
+        rejected_actions: action calls that the rules rejected.
+        refused_calls: other rejected tool calls.
+        refused_changes: rejected state changes of its own.
+        refused_answers: rejected answers.
+        withheld_secrets: rejected answers that would have revealed restricted information.
     """
 
     tool_rounds: int = 0
@@ -179,7 +178,7 @@ class Conduct:
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """Where a session was forked from: the session, and the turn after which they parted."""
+    """Origin of a fork: the parent session, and the last common turn."""
 
     session_id: str
     turn: int
@@ -187,7 +186,7 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What names a request, and what tells it from another one under the same id."""
+    """Identity of a request: idempotency key, and a digest that distinguishes requests with the same key."""
 
     request_id: str
     digest: str
@@ -195,16 +194,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session that is asked for.
+    """Request to create a session.
 
     Attributes:
-        request_id: names the request; the same one again gives the same session.
-        scenario_id: the compiled scenario to play.
-        spec_hash: the version of it; None for the latest.
-        seed: None for the specification's own.
-        pov: the entity whose view is returned; None for the public part.
-        table: the players, when there are several.
-        narrator: how to narrate.
+        request_id: idempotency key; repeating it returns the same session.
+        scenario_id: the scenario to play.
+        spec_hash: its version; None for the latest.
+        seed: the seed; None for the specification's own.
+        pov: the entity whose view is returned; None for the public view.
+        table: seats of several players, if any.
+        narrator: narrator options.
     """
 
     request_id: str
@@ -216,23 +215,22 @@ class NewSession:
     narrator: NarratorOptions = field(default_factory=NarratorOptions)
 
     def named(self) -> Request:
-        """What tells this request from another one."""
+        """Return the idempotency key and digest of the request."""
         return Request(self.request_id, digest_of(asdict(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """A turn that is asked for.
+    """Request to play a turn.
 
     Attributes:
         session_id: the session.
-        request_id: names the request; the same one again replays the recorded turn.
-        expected_turn: the number that the turn is meant to have, from 1.
-        actions: what the player tries, in order; empty to wait.
-        input: what the player says, as free text.
-        pov: the entity whose view is streamed, and narrated when there is one player; None for the public
-            part.
-        seat_id: the seat that acts; None when there is one player.
+        request_id: idempotency key; repeating it replays the recorded turn.
+        expected_turn: expected number of the turn, from 1 (optimistic locking).
+        actions: actions to try, in order; empty to wait.
+        input: free text of the player.
+        pov: the entity whose view is streamed, and narrated if there is one player; None for the public view.
+        seat_id: the seat that acts; None if there is one player.
     """
 
     session_id: str
@@ -244,21 +242,21 @@ class TurnRequest:
     seat_id: str | None = None
 
     def digest(self) -> str:
-        """Tells this request from another one under the same id."""
+        """Return a digest that distinguishes the request from another one with the same id."""
         return digest_of(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
 class OddsRequest:
-    """A look into the future of a session.
+    """Request for a forecast of a session.
 
     Attributes:
         session_id: the session.
-        persona: who plays on.
-        runs: futures to play; 0 leaves it to the engine.
-        horizon: turns of a future; 0 for what is left of the scenario's horizon.
-        seed: seed of the first future; None for one that follows from the session.
-        actions: what to do in the next turn of every future; empty to leave it to the persona.
+        persona: the simulated player.
+        runs: number of simulations; 0 for the engine's default.
+        horizon: turns per simulation; 0 for the rest of the scenario's horizon.
+        seed: seed of the first simulation; None to derive one from the session.
+        actions: actions of the next turn in every simulation; empty to leave them to the persona.
     """
 
     session_id: str
@@ -271,7 +269,7 @@ class OddsRequest:
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """A session without its weight, for lists; see `Session`."""
+    """A session without its state, for lists; see `Session`."""
 
     session_id: str
     scenario_id: str
@@ -285,31 +283,31 @@ class SessionSummary:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session after its last committed turn, whole: what a viewer may see of it is cut elsewhere.
+    """A complete session after its last committed turn; projection to a viewer happens elsewhere.
 
     Attributes:
-        session_id: its id.
-        scenario_id: the scenario it plays.
-        spec_hash: the version of the scenario, for good.
-        seed: where its randomness comes from now.
-        first_seed: where it came from at first: the chain of hashes begins with it.
-        reseeded: whether the next turn is the first one under another seed.
-        turn: how many turns are committed.
-        status: whether the run goes on.
-        snapshot: the engine's state, complete.
+        session_id: id of the session.
+        scenario_id: id of its scenario.
+        spec_hash: version of the scenario, which never changes.
+        seed: current seed.
+        first_seed: initial seed, with which the hash chain begins.
+        reseeded: True if the next turn is the first one under another seed.
+        turn: number of committed turns.
+        status: status of the run.
+        snapshot: complete state of the engine.
         state_hash: SHA-256 of the state tree.
         chain_hash: hash over all turns so far.
         last_sequence: sequence of the last recorded event; 0 before the first turn.
-        usage: what all turns used of language models.
-        created: when it was created, in microseconds since 1970.
-        updated: when its last turn was committed, or taken back.
-        line_id: the line of turns that it is on; forks share the lines before them.
-        memories: what is remembered, oldest first, of all entities.
-        narrator: how it is narrated.
-        table: the players, when there are several.
-        parent: where it was forked from; None for nowhere.
-        due: when the turn goes on without those who have not acted, in microseconds since 1970; None for
-            never.
+        usage: usage of language models in all turns.
+        created: creation time in microseconds since 1970.
+        updated: time of the last commit or rewind.
+        line_id: current history segment; forks share the segments before it.
+        memories: memories of all entities, oldest first.
+        narrator: narrator options.
+        table: seats of several players, if any.
+        parent: origin of a fork; None for other sessions.
+        due: time at which the turn continues without missing seats, in microseconds since 1970; None for no
+            timeout.
     """
 
     session_id: str
@@ -336,30 +334,30 @@ class Session:
 
     @property
     def next_seat_id(self) -> str | None:
-        """The seat whose turn comes next; None when all act at the same time, or there is one player."""
+        """Id of the seat that acts next; None if all act at the same time or there is one player."""
         table = self.table if self.status.kind == "ongoing" else None
         seat = None if table is None else table.next_seat(self.turn)
         return None if seat is None else seat.seat_id
 
     def next_due(self, now: int) -> int | None:
-        """When the turn that begins now goes on without those who have not acted; None for never."""
+        """Return the seat deadline of a turn that begins now, or None for no timeout."""
         seconds = None if self.table is None or self.status.kind != "ongoing" else self.table.seconds
         return None if seconds is None else now + round(seconds * 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedTurn:
-    """A turn as it is recorded.
+    """A turn as recorded.
 
     Attributes:
-        turn: its number, from 1.
+        turn: number of the turn, from 1.
         request_id: the request that played it.
-        request_digest: tells that request from another one under the same id.
-        pov: whom it was narrated for; only they may read its prose. None: everyone.
-        record: the mechanics, as the canonical JSON that the chain hash covers.
+        request_digest: distinguishes the request from another one with the same id.
+        pov: the entity it was narrated for, which alone may read its prose; None for everyone.
+        record: canonical JSON of the mechanics, which the chain hash covers.
         first_sequence: sequence of its first event.
-        events: what was streamed, whole, the last one being `Committed`.
-        memories: what is remembered after it, as a change of what was before; None when nothing changed.
+        events: all streamed events, the last one being `Committed`.
+        memories: memories after it, as a diff to those before; None if unchanged.
     """
 
     turn: int
@@ -379,12 +377,12 @@ class CommittedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """The last turns of a session were taken back: an event like those of turns.
+    """A rewind of a session, recorded like the events of turns.
 
     Attributes:
-        sequence: its place among all recorded events of the session.
-        turn: how many turns were left.
-        time: when, in microseconds since 1970.
+        sequence: its position among all recorded events of the session.
+        turn: number of remaining turns.
+        time: time of the rewind in microseconds since 1970.
     """
 
     sequence: int
@@ -393,13 +391,13 @@ class Rewind:
 
 
 def digest_of(request: Mapping[str, Any]) -> str:
-    """What a request asks for, whatever it is called: tells it from another one under the same id."""
+    """Return the digest of a request without its id: it distinguishes requests with the same id."""
     meaning = {name: value for name, value in request.items() if name != "request_id"}
     return hashlib.sha256(sim.canonical(_plain(meaning))).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON, without what is not set: what requests may say later changes no digest of today."""
+    """Convert a value to JSON without unset members: new optional fields leave old digests unchanged."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):

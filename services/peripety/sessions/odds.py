@@ -1,4 +1,4 @@
-"""How likely each end of a session is: thousands of futures, played by the engine from its present state."""
+"""Forecast of the endings of a session: Monte Carlo simulation from its current state."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _SEED_BITS = 53
 
 @dataclass(frozen=True, slots=True)
 class EndOdds:
-    """How likely an end is.
+    """Probability of an ending.
 
     Attributes:
         condition: id of the loss or win condition.
         kind: `lost` or `won`.
-        rate: how often it came about.
+        rate: its frequency in the simulations.
     """
 
     condition: str
@@ -48,14 +48,14 @@ class EndOdds:
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """The odds after some of the futures.
+    """Forecast after some of the simulations.
 
     Attributes:
-        turn: the turn whose state the futures start from.
-        runs: futures played so far.
-        ends: each condition that can end the run, losses first, in the order of the scenario.
-        survived: how often the horizon was reached.
-        final: whether all futures were played.
+        turn: the turn whose state the simulations start from.
+        runs: number of simulations so far.
+        ends: all end conditions, losses first, in the order of the scenario.
+        survived: rate of runs that reached the horizon.
+        final: True if all simulations are done.
     """
 
     turn: int
@@ -66,12 +66,12 @@ class Odds:
 
 
 class OddsTeller:
-    """Plays futures of sessions.
+    """Forecaster of session endings.
 
     Args:
-        store: where sessions are kept.
-        rulesets: the scenarios that they play.
-        workers: play the futures.
+        store: stores the sessions.
+        rulesets: the programs of their scenarios.
+        workers: executes the simulations.
     """
 
     def __init__(self, store: SessionStore, rulesets: Rulesets, workers: Worker) -> None:
@@ -80,15 +80,15 @@ class OddsTeller:
         self._workers = workers
 
     async def odds(self, request: OddsRequest) -> AsyncIterator[Odds]:
-        """Play futures, and tell the odds after each piece of them; the last time with all.
+        """Simulate runs and yield the forecast after each batch; the last one covers all runs.
 
-        Odds are of the whole state, also of what no entity may see. The session does not change.
+        The forecast uses the complete state, including what no entity may see. The session is unchanged.
 
         Raises:
-            InvalidArgumentError: a field is wrong.
-            NotFoundError: there is no such session.
-            FailedPreconditionError: `RUN_ENDED`, or `ACTIONS_REJECTED`: none of the actions can be taken.
-            ResourceExhaustedError: the futures take longer than there is time.
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session does not exist.
+            FailedPreconditionError: `RUN_ENDED`, or `ACTIONS_REJECTED`: none of the actions is legal.
+            ResourceExhaustedError: the simulations take longer than the time that is left.
         """
         check_odds_request(request)
         session = await self._store.session(request.session_id)
@@ -108,7 +108,7 @@ class OddsTeller:
 
 
 class _Future:
-    """A state of a run, to be played on many times."""
+    """A state from which many runs are simulated."""
 
     def __init__(self, program: Program, state: State, *, acted: bool) -> None:
         self._program = program
@@ -128,7 +128,7 @@ class _Future:
         detail: bool = False,
         watch: Mapping[str, float] | None = None,
     ) -> DryRunReport:
-        """See `peripety.scenarios.runs.Playable`; nothing more is counted than how runs end."""
+        """Simulate runs; only the endings are counted."""
         if seed is None or horizon is None or detail or watch:
             raise ValueError("futures have a seed and a horizon, and no detail")
         return self._program.futures(
@@ -144,7 +144,7 @@ class _Future:
 
 
 def _future(session: Session, ruleset: Ruleset, request: OddsRequest) -> _Future:
-    """The present state, after what is done first in every future."""
+    """Return the current state after the actions with which every simulation begins."""
     seed = session.seed if session.reseeded else None
     board = Board(ruleset.program, session.snapshot, reseeded=seed)
     for call in request.actions:
@@ -152,19 +152,22 @@ def _future(session: Session, ruleset: Ruleset, request: OddsRequest) -> _Future
     if board.acts and not any(act.accepted for act in board.acts):
         reasons = ruleset.viewers.view(None).failures(board.acts[0].reasons)
         raise FailedPreconditionError(
-            f".actions: none of them can be taken now: {reasons[0].message}; try others, or none",
+            f".actions: none of them is legal now: {reasons[0].message}; try others, or none",
             code="ACTIONS_REJECTED",
         )
     return _Future(ruleset.program, board.state, acted=bool(request.actions))
 
 
 def _seed_after(session: Session) -> int:
-    """A seed that follows from the session: asked again in the same turn, the odds are the same."""
+    """Return a seed derived from the session.
+
+    Repeating the request in the same turn gives the same forecast.
+    """
     return sim.draw(session.seed, "odds", session.turn, 0) >> (64 - _SEED_BITS)
 
 
 def _turns_left(session: Session, spec: Mapping[str, Any]) -> int:
-    # A session may go on past the horizon, which bounds dry-runs.
+    # A session may be longer than the horizon, which limits only dry runs.
     return max(1, int(spec.get("horizon", _DEFAULT_HORIZON)) - session.turn)
 
 

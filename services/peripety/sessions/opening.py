@@ -1,4 +1,4 @@
-"""A session as it begins."""
+"""Initial state of a session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["opened"]
 
 
 def opened(program: sim.Program, new: NewSession) -> Session:
-    """A session before its first turn, which is not stored yet."""
+    """Return a new session before its first turn; it is not stored."""
     seed = program.spec["seed"] if new.seed is None else new.seed
     state = program.new_state(seed)
     now = microseconds_now()

@@ -1,4 +1,4 @@
-"""The last turns of the sessions that are being played, so that not every turn reads them again."""
+"""Cache of the last turns of active sessions, so that not every turn reads them from the database."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["RecentTurns"]
 
 _MOST_SESSIONS = 128
 _MOST_BYTES = 64 * 1024
-"""Of the records of one session; longer ones are read again."""
+"""Maximum size of the records of one session; longer ones are not cached."""
 
 
 class RecentTurns:
-    """Knows the last turns of sessions.
+    """Cache of the last turns of sessions, bounded by number and size.
 
-    What is kept of a session holds as long as nothing else has happened in it, in whichever process:
-    `Session.last_sequence` counts all that happens, and is never the same again.
+    An entry is valid until something else happens in the session, in any process. `Session.last_sequence`
+    detects this: it counts all events and never repeats.
 
     Args:
-        store: where sessions are kept.
+        store: stores the sessions.
     """
 
     def __init__(self, store: SessionStore) -> None:
@@ -35,7 +35,7 @@ class RecentTurns:
         self._kept: OrderedDict[str, tuple[int, tuple[CommittedTurn, ...]]] = OrderedDict()
 
     async def of(self, session: Session) -> tuple[CommittedTurn, ...]:
-        """The last turns of a session, oldest first; at most `REMEMBERED_TURNS`."""
+        """Return the last turns of a session, oldest first, as many as a narrator may use."""
         sequence, turns = self._kept.get(session.session_id, (0, ()))
         if sequence == session.last_sequence:
             return turns
@@ -43,7 +43,7 @@ class RecentTurns:
         return tuple(await self._store.turns(session.session_id, first, REMEMBERED_TURNS))
 
     def keep(self, session: Session, turns: Sequence[CommittedTurn]) -> None:
-        """Note the last turns of a session as it was just committed."""
+        """Cache the last turns of a session that was just committed."""
         last = tuple(turns[-REMEMBERED_TURNS:])
         self._kept.pop(session.session_id, None)
         if sum(len(turn.record) for turn in last) <= _MOST_BYTES:

@@ -1,7 +1,7 @@
-"""How what is remembered differs from one turn to the next.
+"""Diffs of narrator memories between turns.
 
-Memories are written by a narrator, so no engine can compute them again. A turn records how they changed; from
-any turn whose memories are known, those of a later one follow.
+A model writes memories, so replay cannot recompute them. Each turn records how they changed; from any turn
+with known memories, those of a later turn follow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["after", "decode_changes", "encode_changes", "since"]
 
 
 def since(before: Sequence[Memory], now: Sequence[Memory]) -> tuple[Kept | Memory, ...] | None:
-    """How memories changed, where what was there before is named by its place; None if they did not."""
+    """Return the diff of two lists of memories, unchanged ones as slices; None if nothing changed."""
     if tuple(before) == tuple(now):
         return None
     places: dict[Memory, int] = {memory: place for place, memory in enumerate(before)}
@@ -35,7 +35,7 @@ def since(before: Sequence[Memory], now: Sequence[Memory]) -> tuple[Kept | Memor
 
 
 def after(before: Sequence[Memory], changes: Iterable[Kept | Memory] | None) -> tuple[Memory, ...]:
-    """The memories after a change of those before it."""
+    """Apply a diff to a list of memories."""
     if changes is None:
         return tuple(before)
     now: list[Memory] = []
@@ -45,7 +45,7 @@ def after(before: Sequence[Memory], changes: Iterable[Kept | Memory] | None) -> 
 
 
 def encode_changes(changes: Iterable[Kept | Memory] | None) -> list[Any] | None:
-    """The JSON value of a change: `[start, stop]` for a run that was kept, an object for a new memory."""
+    """Encode a diff as JSON: `[start, stop]` for an unchanged slice, an object for a new memory."""
     if changes is None:
         return None
     return [
@@ -57,7 +57,7 @@ def encode_changes(changes: Iterable[Kept | Memory] | None) -> list[Any] | None:
 
 
 def decode_changes(value: Iterable[Any] | None) -> tuple[Kept | Memory, ...] | None:
-    """The change that `encode_changes` wrote."""
+    """Decode the JSON of a diff."""
     if value is None:
         return None
     return tuple(Memory(**item) if isinstance(item, dict) else Kept(*item) for item in value)

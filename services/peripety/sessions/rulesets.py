@@ -1,4 +1,4 @@
-"""The compiled scenarios that sessions play."""
+"""Compiled programs of the scenarios that sessions play."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Ruleset", "Rulesets"]
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """One version of a scenario: what may happen, and who may see it."""
+    """One version of a scenario: its program and its views."""
 
     program: Program
     viewers: Viewers
@@ -31,11 +31,11 @@ class Ruleset:
 
 
 class Rulesets:
-    """The rulesets of versions; who may look is found out once for each that is kept compiled.
+    """Rulesets by version; the views are computed once per compiled program in the cache.
 
     Args:
-        document: finds the specification of a version by its hash.
-        programs: keeps what is compiled.
+        document: loads the specification of a version by its hash.
+        programs: cache of compiled programs.
     """
 
     def __init__(self, document: Callable[[str], Awaitable[bytes]], programs: Programs) -> None:
@@ -44,11 +44,11 @@ class Rulesets:
         self._viewers: WeakKeyDictionary[Program, Viewers] = WeakKeyDictionary()
 
     async def of(self, spec_hash: str, document: bytes | None = None) -> Ruleset:
-        """The ruleset of a version.
+        """Return the ruleset of a version.
 
         Args:
-            spec_hash: names the version.
-            document: its specification, when it is at hand.
+            spec_hash: hash of the version.
+            document: its specification, if already loaded.
         """
         program = self._programs.kept(spec_hash)
         if program is None:

@@ -1,4 +1,4 @@
-"""Turns and their events as viewers see them, and how much of that a message holds."""
+"""Turns and events as seen by a viewer, and the message size limit."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Room", "Seen", "SeenTurn", "seen_events"]
 
-# What is measured goes out inside of a reply, and as an item of a list.
+# Overhead of the enclosing response, and of an item of a list.
 _ENVELOPE_BYTES = 1024
 _ITEM_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An event as one viewer sees it.
+    """An event as seen by one viewer.
 
     Attributes:
         session_id: the session.
         turn: the turn, from 1.
-        sequence: its place among all recorded events of the session, from 1.
-        event: what happened; None when the viewer may see nothing of it.
-        spec: the scenario that it happened in.
+        sequence: its position among all recorded events of the session, from 1.
+        event: the visible part of the event; None if nothing is visible.
+        spec: the scenario.
     """
 
     session_id: str
@@ -41,7 +41,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class SeenTurn:
-    """A turn, its events as one viewer sees them."""
+    """A turn with its events as seen by one viewer."""
 
     turn: CommittedTurn
     events: tuple[Seen, ...]
@@ -49,22 +49,22 @@ class SeenTurn:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How large a turn may grow: what is committed must reach whoever asks for it.
+    """Size limit of turns: every committed turn must fit into a message.
 
     Attributes:
-        limit: the most bytes of one message.
-        size_of: the bytes of the largest message that a turn is sent in, event by event or in a list.
+        limit: maximum size of a message in bytes.
+        size_of: returns the size of the largest message with a turn or one of its events.
     """
 
     limit: int
     size_of: Callable[[SeenTurn], int]
 
     def holds(self, turn: SeenTurn) -> bool:
-        """Whether the turn can be sent."""
+        """Return True if the turn can be sent."""
         return self.size_of(turn) + _ENVELOPE_BYTES <= self.limit
 
     def fitting(self, items: Sequence[Sequence[SeenTurn]], taken: int = 0) -> int:
-        """How many items, of a turn or two, can be sent together after `taken` bytes; one always can."""
+        """Return how many items of one or two turns fit into a message after `taken` bytes; at least 1."""
         sizes = accumulate(sum(self.size_of(turn) + _ITEM_BYTES for turn in item) for item in items)
         return max(1, sum(taken + size + _ENVELOPE_BYTES <= self.limit for size in sizes))
 
@@ -72,6 +72,6 @@ class Room:
 def seen_events(
     session: Session, spec: Mapping[str, Any], view: SessionView, turn: CommittedTurn
 ) -> Iterator[Seen]:
-    """The recorded events of a turn, as one viewer sees them."""
+    """Yield the recorded events of a turn as seen by one viewer."""
     for sequence, event in enumerate(turn.events, turn.first_sequence):
         yield Seen(session.session_id, turn.turn, sequence, view.event(event, turn.pov), spec)

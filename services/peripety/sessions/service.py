@@ -1,4 +1,4 @@
-"""SessionService: a handler for each of its calls."""
+"""SessionService: RPC handlers."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = ["SessionServicer", "room"]
 
 
 def room(max_message_bytes: int) -> Room:
-    """The room that turns have in messages of at most so many bytes."""
+    """Return the size limit of turns for a message size limit."""
     return Room(max_message_bytes, told.turn_bytes)
 
 
 class SessionServicer(SessionServiceServicer):
-    """Serves sessions over gRPC.
+    """RPC handlers of sessions.
 
     Args:
         sessions: the sessions.
-        odds: tells how likely their ends are.
+        odds: the forecaster.
     """
 
     def __init__(self, sessions: Sessions, odds: OddsTeller) -> None:
@@ -42,14 +42,14 @@ class SessionServicer(SessionServiceServicer):
     async def CreateSession(  # noqa: N802 - the contract's name
         self, request: pb.CreateSessionRequest, _context: Any
     ) -> pb.CreateSessionResponse:
-        """Start a session of a compiled scenario."""
+        """Create a session of a compiled scenario."""
         seen = await self._sessions.create(asked.new_session(request))
         return pb.CreateSessionResponse(session=told.session_message(seen))
 
     async def GetSession(  # noqa: N802 - the contract's name
         self, request: pb.GetSessionRequest, _context: Any
     ) -> pb.GetSessionResponse:
-        """Read a session as one entity sees it."""
+        """Return a session as seen by one entity."""
         seen = await self._sessions.get(request.session_id, request.pov_entity_id or None)
         return pb.GetSessionResponse(session=told.session_message(seen))
 
@@ -72,7 +72,7 @@ class SessionServicer(SessionServiceServicer):
     async def TakeTurn(  # noqa: N802 - the contract's name
         self, request: pb.TakeTurnRequest, _context: Any
     ) -> AsyncIterator[pb.TakeTurnResponse]:
-        """Play one turn and stream it."""
+        """Play a turn and stream its events."""
         turn = asked.turn_request(request)
         async with following(self._sessions.take_turn(turn)) as events:
             async for seen in events:
@@ -81,7 +81,7 @@ class SessionServicer(SessionServiceServicer):
     async def ResumeTurn(  # noqa: N802 - the contract's name
         self, request: pb.ResumeTurnRequest, _context: Any
     ) -> AsyncIterator[pb.ResumeTurnResponse]:
-        """Stream the recorded events of a committed turn that come after a given one."""
+        """Stream the recorded events of a committed turn after a given one."""
         which = request.WhichOneof("which")
         if which is None:
             raise refuse(".which", "is required: set turn or request_id")
@@ -97,7 +97,7 @@ class SessionServicer(SessionServiceServicer):
     async def GetOdds(  # noqa: N802 - the contract's name
         self, request: pb.GetOddsRequest, _context: Any
     ) -> AsyncIterator[pb.GetOddsResponse]:
-        """Play futures of a session, and stream how likely each end is."""
+        """Simulate runs of a session, and stream the probability of each ending."""
         sequence = 0
         async with following(self._odds.odds(asked.odds_request(request))) as told_odds:
             async for odds in told_odds:
@@ -107,14 +107,14 @@ class SessionServicer(SessionServiceServicer):
     async def SubmitActions(  # noqa: N802 - the contract's name
         self, request: pb.SubmitActionsRequest, _context: Any
     ) -> pb.SubmitActionsResponse:
-        """Hand in the actions of one seat in a session whose seats act at the same time."""
+        """Submit the actions of one seat in a session whose seats act at the same time."""
         waiting = await self._sessions.submit(tables.submission(request))
         return pb.SubmitActionsResponse(waiting_seat_ids=waiting)
 
     async def WatchSession(  # type: ignore[override]  # noqa: N802 - the contract's name; bytes, encoded once
         self, request: pb.WatchSessionRequest, _context: Any
     ) -> AsyncIterator[bytes]:
-        """Follow a session."""
+        """Watch a session."""
         async with following(self._sessions.watch(asked.watch_request(request))) as events:
             async for event in events:
                 yield watched(event)
@@ -133,28 +133,28 @@ class SessionServicer(SessionServiceServicer):
     async def ForkSession(  # noqa: N802 - the contract's name
         self, request: pb.ForkSessionRequest, _context: Any
     ) -> pb.ForkSessionResponse:
-        """Start a session that shares the first turns of another."""
+        """Create a session that shares the first turns of another."""
         seen = await self._sessions.fork(asked.fork(request))
         return pb.ForkSessionResponse(session=told.session_message(seen))
 
     async def RewindSession(  # noqa: N802 - the contract's name
         self, request: pb.RewindSessionRequest, _context: Any
     ) -> pb.RewindSessionResponse:
-        """Take the last turns of a session back."""
+        """Undo the last turns of a session."""
         seen = await self._sessions.rewind(asked.rewinding(request))
         return pb.RewindSessionResponse(session=told.session_message(seen))
 
     async def CompareBranches(  # noqa: N802 - the contract's name
         self, request: pb.CompareBranchesRequest, _context: Any
     ) -> pb.CompareBranchesResponse:
-        """Say where two sessions part, and how they differ since."""
+        """Compare two sessions: their last common turn, and the differences since."""
         compared = await self._sessions.compare(asked.comparison(request))
         return told.comparison(compared)
 
     async def ReplaySession(  # noqa: N802 - the contract's name
         self, request: pb.ReplaySessionRequest, _context: Any
     ) -> AsyncIterator[pb.ReplaySessionResponse]:
-        """Compute every turn of a session anew, and compare."""
+        """Replay every turn of a session and compare it with its record."""
         sequence = 0
         replay = self._sessions.replay(request.session_id, request.first_turn, request.last_turn)
         async with following(replay) as turns:
@@ -165,7 +165,7 @@ class SessionServicer(SessionServiceServicer):
     async def ExportSession(  # noqa: N802 - the contract's name
         self, request: pb.ExportSessionRequest, _context: Any
     ) -> AsyncIterator[pb.ExportSessionResponse]:
-        """Stream a session as a bundle that anyone can verify."""
+        """Export a session as a bundle that can be verified independently."""
         sequence = 0
         async with following(self._sessions.export(request.session_id, request.last_turn)) as pieces:
             async for piece in pieces:
@@ -175,7 +175,7 @@ class SessionServicer(SessionServiceServicer):
     async def ImportSession(  # noqa: N802 - the contract's name
         self, requests: AsyncIterator[pb.ImportSessionRequest], _context: Any
     ) -> pb.ImportSessionResponse:
-        """Store the session of a bundle after verifying it."""
+        """Verify a bundle and store its session."""
         request_id, pieces = await pieces_of(requests)
         seen = await self._sessions.take_in(request_id, pieces)
         return pb.ImportSessionResponse(session=told.session_message(seen))

@@ -1,4 +1,4 @@
-"""Sessions as their players use them: made, read, listed, played, heard again, forked, rewound, deleted."""
+"""Session manager: create, read, list, play, resume, fork, rewind, watch, export and delete sessions."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ __all__ = ["Sessions"]
 
 
 class Sessions:
-    """All sessions of a database.
+    """Manager of all sessions of a database.
 
     Args:
-        store: where they are kept.
-        scenarios: where their scenarios come from.
-        rulesets: the compiled form of those.
-        narrator: who tells their turns.
-        room: how large a turn, and a page of turns, may grow.
-        watchers: how many may follow sessions at the same time.
+        store: stores the sessions.
+        scenarios: source of their scenarios.
+        rulesets: the programs of their scenarios.
+        narrator: narrates their turns.
+        room: size limit of a turn and of a page of turns.
+        watchers: maximum number of concurrent watchers.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class Sessions:
         self._room = room
 
     async def create(self, new: NewSession) -> SeenSession:
-        """Start a session of a compiled scenario; again under the same request id, return the same one.
+        """Create a session of a compiled scenario; idempotent by request id.
 
         Raises:
-            InvalidArgumentError: a field is wrong.
-            NotFoundError: there is no such scenario, version or entity.
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the scenario, version or entity does not exist.
             AlreadyExistsError: the request id was used for a different request.
         """
         check_new_session(new)
@@ -95,20 +95,20 @@ class Sessions:
         return await self._seen(await self._store.add(session, scenario.document, new.named()), new.pov)
 
     async def get(self, session_id: str, pov: str | None) -> SeenSession:
-        """A session.
+        """Return a session as seen by an entity.
 
         Raises:
-            NotFoundError: there is no such session or entity.
-            InvalidArgumentError: the entity cannot be played.
+            NotFoundError: the session or entity does not exist.
+            InvalidArgumentError: the entity is not playable.
         """
         session, ruleset = await self._session(session_id)
         return await aside(lambda: look(session, ruleset, pov), len(session.snapshot))
 
     async def list(self, scenario_id: str | None, asked_size: int, token: str) -> Page[SessionSummary]:
-        """Sessions, newest first; only those of a scenario when one is named.
+        """List sessions, newest first, optionally only those of one scenario.
 
         Raises:
-            InvalidArgumentError: the page cannot be.
+            InvalidArgumentError: the page size or token is invalid.
         """
         size = page_size(asked_size)
         position = position_in(token, named=True)
@@ -116,18 +116,18 @@ class Sessions:
         return page_of(found, size, lambda session: Position(session.created, session.session_id))
 
     async def delete(self, session_id: str, request_id: str) -> None:
-        """Delete a session with its turns; again under the same request id, nothing happens.
+        """Delete a session with its turns; idempotent by request id.
 
         Raises:
-            InvalidArgumentError: a field is wrong.
-            NotFoundError: there is no such session.
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session does not exist.
         """
         check_deletion(session_id, request_id)
         await self._store.delete(session_id, request_id)
         self._hub.deleted(session_id)
 
     def take_turn(self, request: TurnRequest) -> AsyncGenerator[Seen, None]:
-        """Play a turn, or replay it; see `Turns.take`."""
+        """Play a turn, or replay it if its request has played it already."""
         return self._turns.take(request)
 
     async def resume(
@@ -139,24 +139,24 @@ class Sessions:
         attempt_id: str | None = None,
         pov: str | None = None,
     ) -> tuple[Seen, ...]:
-        """The recorded events of a committed turn that come after a given one.
+        """Return the recorded events of a committed turn after a given one.
 
         Args:
             session_id: the session.
-            which: the turn's number, or the request that played it.
-            after: sequence of the last event that was received.
-            attempt_id: the attempt that it belonged to; when another one was committed, all events come.
-            pov: the entity whose view this is; None for the public part.
+            which: the turn's number, or the id of the request that played it.
+            after: sequence of the last received event.
+            attempt_id: the attempt of that event; if another attempt was committed, all events are returned.
+            pov: the entity whose view this is; None for the public view.
 
         Raises:
-            NotFoundError: there is no such session, turn or entity.
+            NotFoundError: the session, turn or entity does not exist.
         """
         session, ruleset = await self._session(session_id)
         view = ruleset.viewers.view(pov)
         turn = await self._store.turn(session_id, which)
         if turn is None:
             raise NotFoundError(
-                "The turn is not committed; take it again under its request id, or name one that is",
+                "turn is not committed; send it again with its request id, or use a committed turn",
                 code="UNKNOWN_TURN",
             )
         if attempt_id is not None and attempt_id != _attempt_of(turn):
@@ -164,11 +164,11 @@ class Sessions:
         return tuple(seen for seen in seen_events(session, ruleset.spec, view, turn) if seen.sequence > after)
 
     async def turns(self, session_id: str, pov: str | None, asked_size: int, token: str) -> Page[SeenTurn]:
-        """Committed turns, oldest first.
+        """List committed turns, oldest first.
 
         Raises:
-            NotFoundError: there is no such session or entity.
-            InvalidArgumentError: the page cannot be.
+            NotFoundError: the session or entity does not exist.
+            InvalidArgumentError: the page size or token is invalid.
         """
         size = page_size(asked_size)
         after = position_in(token) or Position(0)
@@ -182,48 +182,48 @@ class Sessions:
         return page_of(found, fitting, lambda seen: Position(seen.turn.turn))
 
     async def fork(self, request: Fork) -> SeenSession:
-        """Start a session that shares the first turns of another; see `Branches.fork`."""
+        """Create a session that shares the first turns of another."""
         return await self._branches.fork(request)
 
     async def rewind(self, request: Rewinding) -> SeenSession:
-        """Take the last turns of a session back; see `Branches.rewind`."""
+        """Undo the last turns of a session."""
         seen = await self._branches.rewind(request)
         self._hub.look()
         return seen
 
     async def compare(self, request: Comparison) -> Compared:
-        """Say where two sessions part, and how they differ since; see `Branches.compare`."""
+        """Compare two sessions: their last common turn, and the differences since."""
         return await self._branches.compare(request)
 
     def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
-        """Follow a session; see `Watching.watch`."""
+        """Watch a session until it ends."""
         return self._watching.watch(request)
 
     async def submit(self, submission: Submission) -> tuple[str, ...]:
-        """Hand in what a seat does, where all act at the same time; see `Rounds.submit`."""
+        """Submit the actions of a seat."""
         return await self._rounds.submit(submission)
 
     def look_out(self) -> None:
-        """Begin to play the turns of tables that are due."""
+        """Start polling for turns that are due."""
         self._rounds.look_out()
 
     async def aclose(self) -> None:
-        """Let those go who follow sessions, and play nothing that nobody asks for: the server stops."""
+        """Shut down: close all watch streams and stop the seat-timeout scheduler."""
         await self._hub.aclose()
         await self._rounds.aclose()
 
     def replay(
         self, session_id: str, first_turn: int, last_turn: int
     ) -> AsyncGenerator[ReplayedTurn | ReplayCompleted, None]:
-        """Compute a session anew and compare; see `Exporter.replay`."""
+        """Replay a session and compare it with its record."""
         return self._exporter.replay(session_id, first_turn, last_turn)
 
     def export(self, session_id: str, last_turn: int) -> AsyncGenerator[bytes, None]:
-        """Write a session down as a bundle; see `Exporter.export`."""
+        """Export a session as a bundle."""
         return self._exporter.export(session_id, last_turn)
 
     async def take_in(self, request_id: str, pieces: AsyncIterator[bytes]) -> SeenSession:
-        """Store the session of a bundle, and show its public part; see `Importer.take_in`."""
+        """Import the session of a bundle and return its public view."""
         return await self._seen(await self._importer.take_in(request_id, pieces), None)
 
     async def _session(self, session_id: str) -> tuple[Session, Ruleset]:

@@ -1,8 +1,8 @@
-"""The mechanics of a turn in progress, and how much of them has been told already.
+"""Speculative execution of a turn: mechanics are sent before the narrator can change them.
 
-Mechanics leave before the prose about them, and as early as they can. So the world's part of a turn is told
-as if the narrator changed nothing by itself, which it rarely does. When it does after all, what was told does
-not hold any more, and the turn has to be told anew.
+Mechanics are sent before the prose about them, as early as possible. The world's step is therefore sent as if
+the narrator made no changes of its own, which is rarely wrong. If the narrator does make changes, the events
+sent so far are void, and the turn is restarted with its new mechanics.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ __all__ = ["Anew", "Stage", "set_up"]
 
 @dataclass(frozen=True, slots=True)
 class Anew:
-    """What was told of the turn is void: these events are its mechanics now."""
+    """Restart of the turn: all events sent before are void, and these are its mechanics now."""
 
     events: tuple[Event, ...]
 
 
 class Stage:
-    """A board, with what of it has been told.
+    """A turn in progress, plus the events already sent to the client.
 
     Args:
-        board: the turn in progress, after the actions that the player chose.
+        board: the turn in progress, after the actions chosen by the player.
     """
 
     def __init__(self, board: Board) -> None:
@@ -55,45 +55,45 @@ class Stage:
 
     @property
     def played(self) -> Played | None:
-        """The turn as it was last closed; None before."""
+        """The turn as last closed; None before."""
         return self._played
 
     def act(self, call: ActionCall) -> tuple[Event, ...]:
-        """Try an action for good; see `Board.act`."""
+        """Try an action and mark its events as sent."""
         self._foreseen = None
         return self._now_told(self._board.act(call))
 
     def roll(self, die: RollRequest) -> Rolled:
-        """Cast a die for good; see `Board.roll`."""
+        """Roll a die and mark the event as sent."""
         self._foreseen = None
         rolled = self._board.roll(die)
         self._now_told((rolled,))
         return rolled
 
     def opening(self) -> tuple[Event, ...]:
-        """What is to be told of the actions that the player chose."""
+        """Return the events of the actions chosen by the player, and mark them as sent."""
         return self._now_told(self._board.events)
 
     def foresee(self) -> Played:
-        """The turn as it ends if the narrator changes nothing.
+        """Return the result of the turn if the narrator changes nothing.
 
         Raises:
-            ResourceExhaustedError: state or turn would outgrow their limits.
+            ResourceExhaustedError: the state or the turn would exceed its limits.
         """
         if self._foreseen is None:
             self._foreseen = self._board.fork().close()
         return self._foreseen
 
     def promise(self, world: WorldResolved) -> None:
-        """Note that the narrator was told of the end of the turn; what it changes may not alter that."""
+        """Pin the result of the turn, because the narrator has seen it; its changes must not alter it."""
         self._promised = world
 
     def objections(self, changes: Sequence[Mapping[str, Any]]) -> tuple[RuleError, ...]:
-        """Why the narrator may not change the state in this way; nothing is applied.
+        """Return the reasons why the narrator's changes are rejected; nothing is applied.
 
         Raises:
-            InvalidArgumentError: the changes are not JSON of the engine's.
-            ResourceExhaustedError: state or turn would outgrow their limits.
+            InvalidArgumentError: the changes are not valid JSON for the engine.
+            ResourceExhaustedError: the state or the turn would exceed its limits.
         """
         if not changes:
             return ()
@@ -103,20 +103,20 @@ class Stage:
             return reasons
         world, promised = board.close().world, self._promised
         kept = promised is None or (promised.event_id, promised.status) == (world.event_id, world.status)
-        message = "the changes would alter how the turn ends, which is decided; leave them out"
+        message = "the changes would alter the decided end of the turn; leave them out"
         return () if kept else (RuleError("TURN_DECIDED", "/state_changes", message),)
 
     def close(
         self, changes: Sequence[Mapping[str, Any]] = (), dice: Sequence[RollRequest] = ()
     ) -> tuple[Event, ...] | Anew:
-        """End the turn with the narrator's own changes and dice, of which only the last call's hold.
+        """End the turn with the narrator's own changes and dice; those of earlier calls are discarded.
 
         Returns:
-            What is to be told now: what was not told yet, or all of it anew.
+            The events to send now: those not sent yet, or all of them after a restart.
 
         Raises:
-            InvalidArgumentError: a change or a die is not the engine's.
-            ResourceExhaustedError: state or turn would outgrow their limits.
+            InvalidArgumentError: a change or a die is invalid.
+            ResourceExhaustedError: the state or the turn would exceed its limits.
         """
         self._played = self._closed(changes, dice) if changes or dice else self.foresee()
         told, self._told = self._told, self._played.events
@@ -136,7 +136,7 @@ class Stage:
 
 
 def _same(events: Sequence[Event], others: Sequence[Event]) -> bool:
-    """Whether events say the same; to Python alone `true` would equal 1."""
+    """Return True if events are equal as JSON; in Python alone `true` would equal 1."""
     return len(events) == len(others) and all(
         one is other or sim.canonical(encode(one)) == sim.canonical(encode(other))
         for one, other in zip(events, others, strict=True)
@@ -146,18 +146,19 @@ def _same(events: Sequence[Event], others: Sequence[Event]) -> bool:
 def set_up(
     board: Board, actions: Sequence[ActionCall], *, mistakes_cost_nothing: bool = True
 ) -> tuple[Stage | None, tuple[Event, ...]]:
-    """Carry out what players chose: the stage for the rest of the turn, and what is to be told of it.
+    """Execute the chosen actions; return the stage for the rest of the turn, and the events to send.
 
-    Without a stage the turn is abandoned, and the last event says why: it outgrew a limit, or all that was
-    tried was rejected. Without actions the world moves by itself; rejected ones among others are only told.
+    No stage means that the turn is abandoned, and the last event contains the reason: it exceeded a limit, or
+    all actions were rejected. Without actions only the world's step is applied. Rejected actions beside
+    accepted ones are reported.
 
     Args:
-        board: the turn, fresh.
-        actions: what is tried, in order; ids are known to the scenario.
-        mistakes_cost_nothing: whether a turn is abandoned of which nothing could be taken.
+        board: a fresh turn.
+        actions: actions to try, in order; their ids exist in the scenario.
+        mistakes_cost_nothing: abandon the turn if all actions are rejected.
 
     Raises:
-        InvalidArgumentError: a parameter is no value of the engine's.
+        InvalidArgumentError: a parameter is not a valid engine value.
     """
     stage = Stage(board)
     try:
@@ -176,7 +177,7 @@ def _all_rejected(acts: Sequence[ActResult]) -> RuleFailed:
     return RuleFailed(
         "ACTIONS_REJECTED",
         first.rule,
-        "no action of the turn could be taken, so the turn was not; try others, or none to wait",
+        "no action of the turn is legal, so the turn was abandoned; try others, or none to wait",
         turn_abandoned=True,
     )
 

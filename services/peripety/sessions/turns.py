@@ -1,7 +1,38 @@
-"""The life of a turn: asked for, decided, told, stored.
+"""Life of a turn: requested, decided, narrated, committed.
 
-Of all that happens before the commit nothing lasts: a turn that is cancelled, crashes or loses a race leaves
-the session as it was. After the commit its events are a record, and asking again replays them.
+A turn is the only operation that changes a session through the engine. It may take minutes, because a
+language model narrates it, and it must happen exactly once. The phases are:
+
+1. Request. Requests for the same session wait for each other in this process. A request that has been
+   committed before is replayed from its record (idempotency). Otherwise the request is validated against the
+   session as it is.
+2. Decision. The engine executes the actions of the player on a copy of the state . If nothing can be applied,
+   or the result cannot be sent, the turn is abandoned before a model is called.
+3. Narration. The narrator may add actions, dice and small changes within its scope, and writes the prose.
+   Events are streamed to the client and to watchers as they occur. If speculative mechanics turn out wrong, a
+   new `Accepted` event restarts the stream of this turn.
+4. Commit. The turn, its events and the session's next state are written in one transaction .
+
+Invariants:
+
+* Before the commit nothing is durable: a turn that is cancelled, crashes or loses a race leaves the session
+  unchanged.
+* After the commit the events are a record; repeating the request replays them unchanged.
+* `Committed` is sent only after the commit. All earlier events are provisional, and the attempt id shows
+  whether they belong to the attempt that was committed.
+* The events of a turn have consecutive sequences after the session's last one. The commit is a
+  compare-and-swap on turn and sequence, so of two concurrent attempts in different processes only one is
+  stored.
+* A committed turn fits into a message for a viewer who may see all of it. Otherwise it could never be read
+  again.
+
+Alternatives and their costs. A lock in the database for the time of a turn would block other writers for
+minutes and outlive a crashed process. A lease per session would need renewal and expiry; the compare-and-swap
+needs neither, and the cost of a lost race is one wasted narration. To store events as they occur would make
+partial turns visible and would need a cleanup after crashes.
+
+In a session with several seats, the due time of the turn is postponed while the turn is played, so that no
+other process plays it for a seat that is late .
 """
 
 from __future__ import annotations
@@ -57,25 +88,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Turns"]
 
-# Mechanics that take so small a part of the room hardly ever make a turn that is too large.
+# Mechanics below this fraction of the message limit hardly ever make a turn too large.
 _SMALL = 16
 _TOO_LARGE = RuleFailed(
     "TURN_TOO_LARGE",
     "",
-    "the turn changes more than one message can tell, so it was not taken; try fewer actions",
+    "the turn does not fit into a message, so it was abandoned; try fewer actions",
     turn_abandoned=True,
 )
 
 
 class Turns:
-    """Plays turns.
+    """Runner of turns.
 
     Args:
-        store: where sessions are kept.
-        rulesets: the scenarios that they play.
-        narrator: who tells the turns.
-        room: how large they may grow.
-        hub: lets those who follow the sessions hear of them.
+        store: stores the sessions.
+        rulesets: the programs of their scenarios.
+        narrator: narrates the turns.
+        room: size limit of a turn.
+        hub: notifies watchers.
     """
 
     def __init__(
@@ -90,15 +121,15 @@ class Turns:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def take(self, request: TurnRequest) -> AsyncGenerator[Seen, None]:
-        """Play a turn and follow it, or replay it when its request has played it already.
+        """Play a turn and stream its events, or replay it if its request has played it already.
 
         Turns of one session wait for each other in this process; between processes the database decides.
 
         Raises:
-            InvalidArgumentError: a field is wrong.
-            NotFoundError: there is no such session or entity.
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session or entity does not exist.
             AlreadyExistsError: the request id was used for a different turn.
-            ConflictError: `STALE_TURN`: it is not the turn that comes next.
+            ConflictError: `STALE_TURN`: it is not the next turn.
             FailedPreconditionError: `RUN_ENDED`, `NOT_YOUR_TURN` or `SEATS_ACT_TOGETHER`.
         """
         check_turn_request(request)
@@ -107,9 +138,9 @@ class Turns:
                 yield event
 
     async def take_round(self, request: TurnRequest) -> AsyncGenerator[Seen, None]:
-        """Play a turn in which all seats act together, told to everyone; see `take`.
+        """Play a turn in which all seats act together, narrated for everyone.
 
-        What cannot be taken of their actions is only told: they cannot agree on others.
+        Rejected actions are only reported, as the seats cannot agree on others.
         """
         async with aclosing(self._take(request, _no_seat)) as events:
             async for event in events:
@@ -144,7 +175,7 @@ class Turns:
 
     @asynccontextmanager
     async def _held(self, session: Session) -> AsyncIterator[None]:
-        """Put off the moment at which the turn goes on without who has not acted: somebody just does."""
+        """Postpone the seat deadline while the turn is played."""
         if session.due is None:
             yield
             return
@@ -153,8 +184,8 @@ class Turns:
         try:
             yield
         finally:
-            # Nothing moves if the turn was committed. If that fails, the turn is only due later: what is told
-            # is what became of it.
+            # If the turn was committed, this changes nothing. If it fails, the turn is only due later, so the
+            # error is suppressed in favour of the turn's own result.
             with suppress(PeripetyError):
                 await finish(self._store.seats.move(replace(session, due=later), session.due))
 
@@ -184,12 +215,12 @@ class Turns:
                     for event in attempt.goes_on(happened):
                         yield event
         if told is None or stage.played is None:
-            raise InternalError("a narrator ended without an end")
+            raise InternalError("a narration ended without a result")
         async for event in self._end(attempt, stage.played, told):
             yield event
 
     async def _end(self, attempt: _Attempt, played: Played, told: Told) -> AsyncGenerator[Seen, None]:
-        """Store the turn, unless it grew too large."""
+        """Commit the turn, unless it is too large."""
         committed = attempt.committed(played, told)
         last = attempt.note(committed)
         turn = attempt.turn_to_record(played, told)
@@ -205,20 +236,20 @@ class Turns:
             yield event
 
     async def _may_fit(self, attempt: _Attempt, played: Played) -> bool:
-        """Whether it is worth asking a narrator: it is asked in vain about what is too large to be stored."""
+        """Return True if the turn is likely to fit, so that no narration is wasted."""
         is_small = len(played.record) < self._room.limit // _SMALL
         return is_small or await self._fits(attempt.opened(played))
 
     async def _fits(self, turn: SeenTurn) -> bool:
-        """Whether a turn can be sent to a viewer who may see all of it."""
+        """Return True if a turn can be sent to a viewer who may see all of it."""
         return await aside(lambda: self._room.holds(turn), len(turn.turn.record))
 
     async def _commit(self, request: TurnRequest, session: Session, turn: CommittedTurn) -> CommittedTurn:
-        """Store a turn; the turn as it is recorded now."""
+        """Commit a turn; return the turn as recorded now."""
         try:
             await self._store.commit(session, turn)
         except ConflictError:
-            # Another process may have played this very request meanwhile; then its record is the answer.
+            # Another process may have played this very request meanwhile; its record is then the result.
             recorded = await self._recorded(request)
             if recorded is None:
                 raise
@@ -239,7 +270,7 @@ class Turns:
 
 
 class _Attempt:
-    """One try to play a turn: what it started from, and its events so far."""
+    """One attempt to play a turn: its starting point and its events so far."""
 
     def __init__(self, request: TurnRequest, seat: Seat | None, session: Session, ruleset: Ruleset) -> None:
         self.request = request
@@ -259,7 +290,7 @@ class _Attempt:
         return Accepted(attempt_id, request.request_id, request.actions, request.input)
 
     def check(self) -> None:
-        """Refuse a turn that cannot follow the session as it is."""
+        """Raise an error if the turn is not possible in the current session."""
         session, request = self.session, self.request
         check_next_turn(request.expected_turn, session)
         check_ongoing(session)
@@ -267,7 +298,7 @@ class _Attempt:
         check_known_actions(request.actions, self.ruleset.spec)
 
     def set_up(self) -> tuple[Stage | None, tuple[Event, ...]]:
-        """Carry out what the player chose; see `stage.set_up`."""
+        """Execute the actions of the player."""
         session = self.session
         board = Board(
             self.ruleset.program,
@@ -275,16 +306,16 @@ class _Attempt:
             reseeded=session.seed if session.reseeded else None,
             actor=None if self.seat is None else self.seat.entity_id,
         )
-        # Seats that act together cannot agree on other actions: theirs are played as they are.
+        # Seats that act together cannot agree on other actions, so rejected ones do not abandon the turn.
         one_player = session.table is None or self.seat is not None
         return set_up(board, self.request.actions, mistakes_cost_nothing=one_player)
 
     def opening(self, events: Sequence[Event]) -> Iterator[Seen]:
-        """Begin the turn, and tell what became of the actions."""
+        """Start the turn and yield the events of its actions."""
         yield from map(self.note, (self._accepted, *events))
 
     def goes_on(self, happened: Event | Anew) -> Iterator[Seen]:
-        """Tell what happened next, or begin the turn anew and tell its mechanics as they are now."""
+        """Yield the next event, or restart the turn and yield its new mechanics."""
         if not isinstance(happened, Anew):
             yield self.note(happened)
             return
@@ -293,24 +324,24 @@ class _Attempt:
         yield from self.opening(happened.events)
 
     def opened(self, played: Played) -> SeenTurn:
-        """What the turn comes to if nothing is told about it."""
+        """Return the turn with an empty narration, to estimate its minimum size."""
         told = Told("", Resolution.NARRATED, Spent(), "", memories=self.session.memories)
         committed, turn = self.committed(played, told), self.turn_to_record(played, told)
         return self.whole(replace(turn, events=(self._accepted, *played.events, committed)))
 
     def whole(self, turn: CommittedTurn) -> SeenTurn:
-        """A turn with nothing cut away."""
+        """Return the unfiltered view of a turn."""
         return SeenTurn(turn, tuple(map(self._seen, turn.events)))
 
     def abandoning(self, failure: RuleFailed) -> Seen:
-        """The end of a turn that was about to be stored: what failed takes the place of its last event."""
+        """Replace the last event of a turn that was about to be committed with a failure."""
         self._events.pop()
         return self.note(failure)
 
     def note(self, event: Event) -> Seen:
-        """Keep an event for the record, and let others hear of it; what the viewer sees of it."""
+        """Record an event and publish it to watchers; return it as seen by the viewer."""
         self._events.append(event)
-        # That a turn is committed is true when it is stored.
+        # `Committed` is published after the commit.
         if not isinstance(event, Committed):
             self.live.tell(event)
         return self._seen(self.view.event(event, self.audience))
@@ -320,11 +351,11 @@ class _Attempt:
         return Seen(self.session.session_id, self.request.expected_turn, sequence, event, self.ruleset.spec)
 
     def replay(self, recorded: CommittedTurn) -> Iterator[Seen]:
-        """The turn as it is recorded."""
+        """Yield the recorded turn as seen by the viewer."""
         return seen_events(self.session, self.ruleset.spec, self.view, recorded)
 
     def committed(self, played: Played, told: Told) -> Committed:
-        """The last event of the turn."""
+        """Return the last event of the turn."""
         return Committed(
             state_hash=played.state_hash,
             chain_hash=sim.chain(self.session.chain_hash, played.record),
@@ -343,7 +374,7 @@ class _Attempt:
         )
 
     def session_after(self, committed: Committed, played: Played, told: Told) -> Session:
-        """The session as the turn leaves it."""
+        """Return the session after the turn."""
         after = replace(
             self.session,
             turn=self.request.expected_turn,
@@ -360,7 +391,7 @@ class _Attempt:
         return replace(after, due=after.next_due(committed.commit_time))
 
     def turn_to_record(self, played: Played, told: Told) -> CommittedTurn:
-        """The turn, to be recorded."""
+        """Return the turn to commit."""
         return CommittedTurn(
             turn=self.request.expected_turn,
             request_id=self.request.request_id,
@@ -374,4 +405,4 @@ class _Attempt:
 
 
 def _no_seat(_request: TurnRequest, _session: Session) -> None:
-    """Who acts when all do."""
+    """Return None, as a simultaneous turn has no single acting seat."""

@@ -1,12 +1,12 @@
-"""Who may see what of a session: the one way from the engine to anything that leaves it.
+"""Visibility: the projection of states and events to a viewer, and the only path from the engine to a client.
 
-`sim.View` cuts states and changes by the labels of the scenario; here it meets the events of a session.
-Prompts, streams, reads and errors hold what `SessionView` lets through; the rest is not in them.
+`sim.View` filters states and changes by the visibility labels of the scenario; this module applies it to the
+events of a session. Prompts, streams, reads and errors contain only what the projection lets through.
 
-What dice are cast for is said by a narrator who knows its audience's secrets, so dice are heard like prose.
-Public by nature are the rules themselves and what is literal in them: which actions were tried and are
-legal, which event happened, log lines, the messages of end conditions. Of a rule that failed, its code and
-place are public; the engine's sentence may tell what stands in the state and is replaced.
+Dice follow the visibility of prose: their purpose is text of a narrator who knows its audience's secrets. The
+rules themselves and their literals are public: which actions were tried and are legal, which event occurred,
+log lines, and the messages of end conditions. Of a failed rule, its code and path are public. The engine's
+message may quote the state and is replaced.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
 
 __all__ = ["SessionView", "Viewers"]
 
-# What these say comes from the request, the scenario or fixed limits, never from the state.
+# The messages of these errors depend on the request, the scenario or fixed limits, never on the state.
 _TELLING_NOTHING = frozenset(
     {"ILLEGAL_PARAM", "PRECONDITION_FAILED", "STATE_LIMIT", "TURN_LIMIT", "ACTIONS_REJECTED"}
 )
-_FAILURE = "the rule could not be carried out: {}"
+_FAILURE = "the rule could not be executed: {}"
 _Failure = TypeVar("_Failure", RuleError, RuleFailed)
 
 
 class Viewers:
-    """Those who may look at the sessions of a scenario."""
+    """Views of the sessions of a scenario."""
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self._entities = {entity["id"]: entity for entity in spec.get("entities", ())}
         self._visibility = Visibility(spec)
 
     def view(self, viewer: str | None) -> SessionView:
-        """What an entity may see; None for the public part.
+        """Return the view of an entity, or the public view for None.
 
         Raises:
-            NotFoundError: there is no such entity.
-            InvalidArgumentError: it is not a playable one.
+            NotFoundError: the entity does not exist.
+            InvalidArgumentError: the entity is not playable.
         """
         if viewer is not None:
             entity = self._entities.get(viewer)
@@ -65,7 +65,7 @@ class Viewers:
                     code="UNKNOWN_ENTITY",
                 )
             if not entity.get("playable"):
-                reason = f"'{viewer}' cannot be played; {self._choices()}"
+                reason = f"'{viewer}' is not playable; {self._choices()}"
                 raise InvalidArgumentError(
                     f".pov_entity_id: {reason}",
                     code="NOT_PLAYABLE",
@@ -76,25 +76,25 @@ class Viewers:
     def _choices(self) -> str:
         playable = [name for name, entity in self._entities.items() if entity.get("playable")][:8]
         listed = f"use one of {', '.join(playable)}, or leave" if playable else "leave"
-        return f"{listed} the field empty for the public part"
+        return f"{listed} the field empty for the public view"
 
 
 class SessionView(View):
-    """What one viewer may see of a scenario's sessions."""
+    """View of one viewer on the sessions of a scenario."""
 
     def failures(self, errors: Iterable[_Failure]) -> tuple[_Failure, ...]:
-        """Failures of rules: codes, places, and of the engine's words only those that anyone may read."""
+        """Return failures of rules with codes and paths, but only with messages that anyone may read."""
         return tuple(
             error if error.code in _TELLING_NOTHING else replace(error, message=_FAILURE.format(error.code))
             for error in errors
         )
 
     def hears(self, audience: str | None) -> bool:
-        """Whether prose that was narrated for `audience` (None: for everyone) may reach the viewer."""
+        """Return True if the viewer may see prose narrated for `audience` (None: for everyone)."""
         return audience is None or audience == self.viewer
 
     def event(self, event: Event, audience: str | None) -> Event | None:
-        """What the viewer may see of an event of a turn narrated for `audience`; None for nothing of it."""
+        """Return the visible part of an event of a turn narrated for `audience`, or None."""
         hears = self.hears(audience)
         seen: Event | None = event
         match event:

@@ -1,4 +1,4 @@
-"""Transactions on the database of a process, whichever it is."""
+"""Transactions on the database of a process, independent of the backend."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Backend", "Database"]
 
 
 class Backend(Protocol):
-    """What differs between one database and another. Faults leave all of it as `UnavailableError`."""
+    """Database backend. Every fault is raised as `UnavailableError`."""
 
     def reading(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        """A transaction that sees one snapshot and cannot write."""
+        """Open a transaction that sees one snapshot and cannot write."""
 
     def writing(self, about: str | None, /) -> AbstractAsyncContextManager[AsyncConnection]:
-        """A block that writes as `Database.write` says."""
+        """Open a write transaction; see `Database.write`."""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -39,15 +39,15 @@ class Database:
 
     @classmethod
     async def open(cls, url: str) -> Self:
-        """Open what is behind a URL, with the tables declared so far.
+        """Open the database of a URL and create the tables declared so far.
 
         Args:
-            url: `sqlite:///PATH`, a file that is made when it is missing, or
+            url: `sqlite:///PATH`, a file that is created if it is missing, or
                 `postgresql://user:password@host:port/name`, a database that exists.
 
         Raises:
-            FailedPreconditionError: a package is missing that this database needs, or the database was
-                written by a newer version of this program.
+            FailedPreconditionError: a package for this database is missing, or the database was written by a
+                newer version of this program.
             UnavailableError: the database cannot be opened or written.
         """
         database = cls(SqliteFile(url) if url.startswith("sqlite:") else PostgresqlServer(url))
@@ -70,25 +70,26 @@ class Database:
 
     @asynccontextmanager
     async def write(self, about: str | None = None) -> AsyncIterator[AsyncConnection]:
-        """Run the block as the only writer; when it ends without an error, its effects are on the disk.
+        """Run the block as the only writer; if it ends without an error, its effects are durable.
 
-        A cancellation that arrives when the block has ended waits for the commit, so that nothing changes
-        later. Blocks that wait at the same time may be committed together, so inside one wait for nothing but
-        the database.
+        A cancellation that arrives after the end of the block waits for the commit, so nothing changes later.
+        Blocks that wait at the same time may be committed together (group commit). Inside a block, wait only
+        for the database.
 
         Args:
-            about: names all that the block reads and changes, such as `session 5`; it then keeps out only the
-                blocks about the same and those about everything, if the database has room for more.
+            about: name of everything the block reads and changes, such as `session 5`. The block then
+                excludes only blocks with the same name and blocks without a name, if the backend supports
+                concurrent writers.
 
         Raises:
-            UnavailableError: the database cannot be written now; nothing of the block was kept. With the code
-                `STORAGE_UNCERTAIN` it failed during the commit, and all of the block may have been kept.
+            UnavailableError: the database cannot be written now, and nothing was stored. With the code
+                `STORAGE_UNCERTAIN` the commit failed, and the whole block may have been stored.
         """
         async with self._backend.writing(about) as connection:
             yield connection
 
     async def create_schema(self) -> None:
-        """Create the tables declared so far that do not exist yet, and check the recorded version.
+        """Create the declared tables that do not exist yet, and check the schema version.
 
         Raises:
             FailedPreconditionError: the database was written by a newer version of this program.

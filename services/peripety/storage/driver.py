@@ -1,9 +1,9 @@
-"""How statements reach a SQLite file: from the event loop, but for what may wait.
+"""SQLite driver: statements run on the event loop unless they may block.
 
-A statement about a few rows takes microseconds. A hop to another thread and back takes longer by far where
-the event loop is busy, which it comes round to once for each, and a turn of a session would make dozens. So
-only what waits for the disk or for another process is left to a thread (beginning to write, committing,
-closing), and what turns out to take long: a read that outlasts its moment is begun again there.
+A statement about a few rows takes microseconds. A hop to another thread and back takes much longer on a busy
+event loop, and a turn of a session would make dozens of them. Therefore only blocking operations run in a
+thread: starting a write transaction, committing, closing. A read that exceeds its time limit is interrupted
+and restarted there.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _MOMENT_SECONDS = 0.002
 _STEPS_BETWEEN_LOOKS = 2_000
 
 BEGIN_WRITING = "BEGIN IMMEDIATE"
-"""Begins a transaction that writes, which another process may have to be waited for."""
+"""Statement that starts a write transaction; it may have to wait for another process."""
 
 
 def is_busy(error: sqlite3.OperationalError) -> bool:
-    """Whether another connection is in the way, for whichever of the reasons that SQLite tells apart."""
+    """Return True if another connection holds a lock, whatever extended error code SQLite reports."""
     return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 class DriverConnection:
-    """A connection as SQLAlchemy's dialect of aiosqlite wants it; transactions are left to its user.
+    """Connection for SQLAlchemy's aiosqlite dialect; its user controls transactions.
 
     Args:
         path: the file.
-        patience: how many seconds to wait for another process before a transaction.
-        reads: whether it is only read from.
+        patience: seconds to wait for another process before a transaction.
+        reads: True for a read-only connection.
     """
 
     def __init__(self, path: str, *, patience: float, reads: bool) -> None:
@@ -50,7 +50,7 @@ class DriverConnection:
         self._path = path
         self._patience = patience
         self._ends = float("inf")
-        self._connection: sqlite3.Connection | None = None  # so the dialect sees whether it is there
+        self._connection: sqlite3.Connection | None = None  # checked by the dialect
         self.reads = reads
 
     @classmethod
@@ -62,45 +62,45 @@ class DriverConnection:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is under way."""
+        """True if a transaction is active."""
         return self._connection is not None and self._connection.in_transaction
 
     def cursor(self) -> _Cursor:
-        """A new cursor."""
+        """Return a new cursor."""
         return _Cursor(self, self._there.cursor())
 
     async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> None:
-        """Execute a statement whose results do not matter."""
+        """Execute a statement and ignore its results."""
         await self.cursor().execute(statement, parameters)
 
     async def create_function(self, *arguments: Any, **named: Any) -> None:
-        """Let statements call a function."""
+        """Register a SQL function."""
         self._there.create_function(*arguments, **named)
 
     async def commit(self) -> None:
-        """Commit, in the thread: it waits for the disk."""
+        """Commit in the thread, as a commit waits for the disk."""
         await self.patiently(self._there.commit)
 
     async def rollback(self) -> None:
-        """Undo what is not committed."""
+        """Roll back the transaction."""
         self._there.rollback()
 
     async def close(self) -> None:
-        """Close the connection, in the thread: the last one of a file writes."""
+        """Close the connection in the thread, as closing the last one of a file writes."""
         if self._connection is not None:
             await self.patiently(self._close)
 
     def stop(self) -> None:
-        """Let the connection be closed after what it is doing."""
+        """Schedule the close of the connection after its current operation."""
         if self._connection is not None:
             self._thread.submit(self._close)
 
     async def patiently(self, work: Callable[[], T]) -> T:
-        """Do something in the thread; a cancellation waits, as the connection is taken until then."""
+        """Run a function in the thread; a cancellation waits, as the connection is in use until then."""
         return await finish(asyncio.get_running_loop().run_in_executor(self._thread, work))
 
     async def begin(self, statement: str) -> None:
-        """Begin to write: at once, or in the thread when somebody else is writing."""
+        """Start a write transaction: at once, or in the thread if another connection is writing."""
         try:
             self._there.execute(statement)
         except sqlite3.OperationalError as error:
@@ -109,7 +109,7 @@ class DriverConnection:
             await self.patiently(partial(self._waiting, partial(self._there.execute, statement)))
 
     async def briefly(self, read: Callable[[], T]) -> T:
-        """Read something here if it is short and nobody is in the way, else in the thread."""
+        """Run a read on the event loop if it is short and not blocked, else in the thread."""
         self._ends = time.perf_counter() + _MOMENT_SECONDS
         try:
             return read()
@@ -127,7 +127,7 @@ class DriverConnection:
         return self._connection
 
     def _connect(self) -> None:
-        # Who is busy is waited for in the thread alone.
+        # Only the thread waits for locks, so the timeout of the connection is zero.
         self._connection = sqlite3.connect(
             self._path, timeout=0.0, isolation_level=None, check_same_thread=False
         )
@@ -135,7 +135,7 @@ class DriverConnection:
             self._connection.set_progress_handler(self._outlasted, _STEPS_BETWEEN_LOOKS)
 
     def _waiting(self, work: Callable[[], T]) -> T:
-        """Do something while other processes are waited for."""
+        """Run a function while waiting for locks of other processes."""
         connection = self._there
         connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}")
         try:
@@ -153,7 +153,7 @@ class DriverConnection:
 
 
 class _Cursor:
-    """A cursor as that dialect wants it; what it reads, it reads to the end."""
+    """Cursor with the interface that the dialect expects; it fetches all rows at once."""
 
     def __init__(self, connection: DriverConnection, cursor: sqlite3.Cursor) -> None:
         self._connection = connection

@@ -1,7 +1,7 @@
-"""What the disk, the network or the server did, as opposed to what our own statement did.
+"""Translation of database faults: failures of the disk, the network or the server become `UnavailableError`.
 
-Only the first is an `UnavailableError`, which says that a later attempt may succeed. A wrong statement stays
-the exception that it is.
+An `UnavailableError` means that a later attempt may succeed. An invalid statement of our own stays the
+exception that it is.
 """
 
 from __future__ import annotations
@@ -26,30 +26,32 @@ if TYPE_CHECKING:
 __all__ = ["BUSY_SECONDS", "busy", "commit", "connected", "explain_faults", "unavailable"]
 
 BUSY_SECONDS = 10
-"""For how long a transaction waits for its turn or for a connection before it is told to come back."""
+"""Seconds that a transaction waits for its turn or for a connection before it fails with a retryable
+error.
+"""
 
 
 def unavailable(fault: str) -> UnavailableError:
-    """The database does not work.
+    """Return the error for a database that does not work.
 
     Args:
-        fault: how its driver calls what happened.
+        fault: the driver's name of the fault.
     """
     return UnavailableError(
-        f"The database cannot be used now ({fault}); nothing was changed, try again later",
+        f"database is unavailable ({fault}), nothing was changed; try again later",
         code="STORAGE_UNAVAILABLE",
         details={"fault": fault},
     )
 
 
 def busy(fault: str) -> UnavailableError:
-    """The database works, for others.
+    """Return the error for a database that is busy with other transactions.
 
     Args:
-        fault: what there was not enough of.
+        fault: the exhausted resource.
     """
     return UnavailableError(
-        "The database is busy; nothing was changed, try again later",
+        "database is busy, nothing was changed; try again later",
         code="STORAGE_BUSY",
         details={"fault": fault},
         retry_after=1.0,
@@ -57,10 +59,10 @@ def busy(fault: str) -> UnavailableError:
 
 
 def explain_faults(engine: AsyncEngine, explain: Explain) -> None:
-    """Raise what `explain` makes of an error of `engine` in place of that error, unless it is None."""
+    """Replace errors of `engine` with the result of `explain`; None leaves the error as it is."""
 
     def handle(context: ExceptionContext) -> UnavailableError | None:
-        # A connection that is found broken before it is used is replaced, and nobody need know.
+        # A broken connection that the pool detects before use is replaced; that is not an error.
         return None if context.is_pre_ping else explain(context)
 
     event.listen(engine.sync_engine, "handle_error", handle, retval=True)
@@ -68,33 +70,33 @@ def explain_faults(engine: AsyncEngine, explain: Explain) -> None:
 
 @asynccontextmanager
 async def connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """A connection in a transaction, which is rolled back unless the block commits it.
+    """Yield a connection in a transaction, which is rolled back unless the block commits it.
 
     Raises:
-        UnavailableError: every connection stayed in use, or no new one can be made.
+        UnavailableError: every connection stayed in use, or no new one can be opened.
     """
     async with AsyncExitStack() as stack:
         try:
             connection = await stack.enter_async_context(engine.connect())
         except PoolTimeoutError:
             raise busy("connections") from None
-        except OSError as error:  # among them time-outs, of a new connection or of trying one that was idle
+        except OSError as error:  # includes timeouts of a new connection or of the check of an idle one
             raise unavailable(type(error).__name__) from error
         await connection.begin()
         yield connection
 
 
 async def commit(connection: AsyncConnection) -> None:
-    """Commit the transaction of a connection; a cancellation that arrives meanwhile waits for it.
+    """Commit the transaction of a connection; a cancellation that arrives meanwhile waits for the commit.
 
     Raises:
-        UnavailableError: `STORAGE_UNCERTAIN`: the database stopped working while it committed.
+        UnavailableError: `STORAGE_UNCERTAIN`: the database stopped working during the commit.
     """
     try:
         await finish(connection.commit())
     except UnavailableError as error:
         raise UnavailableError(
-            "The database failed while it kept a change, and may or may not have kept it:"
+            "database failed during a commit, so the change may or may not be stored;"
             " send the same request again, with its id if it has one",
             code="STORAGE_UNCERTAIN",
             details=error.details,

@@ -1,15 +1,36 @@
-"""Blocks that write, one after the other, in transactions that they share.
+"""Group commit: write blocks run one after the other and share transactions.
 
-A commit waits for the disk, for as long with one block as with many. So the blocks that come while another
-one is at work join its transaction, and those that come during its commit make up the next. Nobody waits for
-company: once no block is at work and none has waited, the transaction is committed.
+A commit waits for the disk (fsync), and it waits as long for one block as for sixty. With one transaction per
+block, the number of turns per second of a process would be the number of fsyncs per second. Group commit
+shares one fsync between all blocks that arrive while the disk is busy.
 
-Each block has a savepoint of its own. A block that fails is undone alone. All others share the fate of their
-group. A block may have read what those before it wrote, so its caller goes on, with what it found or with why
-it failed, when all of that is on the disk.
+Protocol:
 
-Blocks that wait are woken all at once: where they only write, each of them is done before the next one
-begins, and a whole group is in one round of the event loop.
+* A block joins the open group, or opens one. A task, the leader, owns the transaction of a group.
+* Blocks that arrive while another block is running join its transaction. Blocks that arrive during a commit
+  form the next group.
+* The group commits as soon as no block is running and none has waited. No timer is involved: a single writer
+  pays no latency, and groups grow only under load. A fixed delay would cost every single writer that delay.
+* The number of members of a group is limited, because the first member waits for the last one.
+
+Invariants:
+
+* One block runs at a time (SQLite allows one writer), so a block sees the database as if it were alone.
+* Each block has its own savepoint. If it fails, only its own changes are rolled back.
+* A block reports its result only after the commit of its group, even if the block failed: it may have read
+  uncommitted changes of earlier members, so neither its result nor its error is valid before they are
+  durable.
+* If the transaction is lost, all members fail. That happens if SQLite rolled it back by itself, or if a
+  savepoint cannot be rolled back. The connection is then discarded, and for no other reason, because
+  discarding it loses the changes of the other members.
+* A cancelled block is rolled back, and a cancellation that arrives during the commit waits for it.
+
+Waiting blocks are woken all at once, not one by one. A block that only writes finishes before the next one
+starts, so a whole group fits in one iteration of the event loop. Fairness between blocks is first come, first
+served.
+
+docs/decisions/0004-storage.md has the measurements. PostgreSQL has concurrent write transactions and its own
+group commit, so its backend does not use this module.
 """
 
 from __future__ import annotations
@@ -34,18 +55,18 @@ if TYPE_CHECKING:
 __all__ = ["MOST_BLOCKS", "GroupedWriter"]
 
 MOST_BLOCKS = 64
-"""So many blocks share a transaction at most: the first of them waits for the last."""
+"""Maximum number of blocks per transaction: the first of them waits for the last."""
 
 _ROLLED_BACK = "SQLITE_ABORT_ROLLBACK"
 
 
 class GroupedWriter:
-    """The one writer of a database that can have only one.
+    """Single writer of a database that supports only one.
 
     Args:
-        engine: makes its connection. It drops it when SQLite has rolled a transaction back by itself, and for
-            no other reason: what other blocks did in the same transaction would be lost with it. Only a block
-            that cannot be undone alone makes all of them lose.
+        engine: opens its connection. The connection is discarded if SQLite has rolled a transaction back by
+            itself or a block cannot be rolled back alone; otherwise never, as the other blocks would lose
+            their changes.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -57,7 +78,7 @@ class GroupedWriter:
 
     @asynccontextmanager
     async def block(self) -> AsyncIterator[AsyncConnection]:
-        """Run the block when it is its turn, first come, first served; it ends when its group has."""
+        """Run the block in its turn, first come, first served; return after the commit of its group."""
         group = await self._joined()
         try:
             async with _savepoint(group) as connection:
@@ -71,13 +92,13 @@ class GroupedWriter:
         await group.end()
 
     async def close(self) -> None:
-        """Wait for the blocks under way, and close the connection."""
+        """Wait for active blocks, and close the connection."""
         while self._leading is not None and not self._leading.done():
             await asyncio.wait([self._leading])
         await self._engine.dispose()
 
     async def _joined(self) -> _Group:
-        """The group that a block belongs to, when no other block is at work."""
+        """Wait until no other block is running, then join the open group or open one."""
         while self._is_taken or (self._group is not None and self._group.blocks == MOST_BLOCKS):
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -90,9 +111,9 @@ class GroupedWriter:
         return self._group
 
     def _leave(self, group: _Group) -> None:
-        """Let others go to work, and commit after those who waited."""
+        """Let the next blocks run, and commit after those that waited."""
         if group is not self._group:
-            return  # It could not begin, or has been cancelled.
+            return  # It could not begin, or was cancelled.
         if group.is_lost:
             group.complete.set_result(None)
             return
@@ -107,7 +128,7 @@ class GroupedWriter:
                 turn.set_result(None)
 
     def _conclude(self, group: _Group) -> None:
-        """Have a group committed, if nobody is at work in it any more and nobody else has."""
+        """Complete a group if no block is running in it and it is not complete yet."""
         if group is self._group and not self._is_taken and not group.complete.done():
             self._is_taken = True
             group.complete.set_result(None)
@@ -133,10 +154,10 @@ class _Group:
     """Blocks that share a transaction.
 
     Attributes:
-        blocks: how many they are.
+        blocks: number of blocks.
         begun: the connection, once the transaction has begun.
-        complete: done when no block joins any more.
-        outcome: done when the transaction has ended, with the error of that if there was one.
+        complete: done when no more blocks can join.
+        outcome: done when the transaction has ended, with its error if it failed.
     """
 
     def __init__(self) -> None:
@@ -148,32 +169,32 @@ class _Group:
 
     @property
     def is_lost(self) -> bool:
-        """Whether SQLite has rolled the transaction back by itself, or a block cannot be undone alone."""
+        """True if SQLite rolled the transaction back by itself, or a block cannot be rolled back alone."""
         return self.begun.done() and self.begun.exception() is None and self.begun.result().invalidated
 
     async def end(self) -> None:
-        """Wait for the end of the transaction, also when cancelled.
+        """Wait for the end of the transaction, even if cancelled.
 
         Raises:
-            UnavailableError: nothing of it was kept, or it is not known whether it was.
+            UnavailableError: nothing was stored, or the outcome of the commit is unknown.
         """
         try:
             await finish(self.outcome)
         except PeripetyError as error:
-            raise copy(error) from error  # Each block has one of its own, which collects where it passed.
+            raise copy(error) from error  # Each block gets its own copy, which collects its own traceback.
 
     def fail(self, error: BaseException) -> None:
         for future in (self.begun, self.outcome):
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # Its blocks may have been cancelled; then nobody hears of it.
+                future.exception()  # Marks the exception as retrieved: all blocks may have been cancelled.
 
 
 @asynccontextmanager
 async def _savepoint(group: _Group) -> AsyncIterator[AsyncConnection]:
-    """What is undone alone when the block fails."""
+    """Run a block in a savepoint, which is rolled back alone if the block fails."""
     connection = await asyncio.shield(group.begun)
-    # Past SQLAlchemy, for which these would be three statements more.
+    # Bypasses SQLAlchemy, which would need three more statements.
     driver = await _driver_of(connection)
     try:
         await driver.execute("SAVEPOINT block")
@@ -188,13 +209,13 @@ async def _savepoint(group: _Group) -> AsyncIterator[AsyncConnection]:
             raise unavailable(_ROLLED_BACK)
         await driver.execute("RELEASE block")
     except sqlite3.Error as error:
-        # Some of the block may still be there, or nothing of the whole transaction.
+        # Part of the block may still be there, or the whole transaction may be lost.
         await finish(connection.invalidate())
         raise unavailable(getattr(error, "sqlite_errorname", type(error).__name__)) from error
 
 
 def _is_gone(connection: AsyncConnection) -> bool:
-    """Whether the transaction has ended before its time."""
+    """Return True if the transaction has ended early."""
     return connection.closed or connection.invalidated
 
 
@@ -203,7 +224,7 @@ async def _driver_of(connection: AsyncConnection) -> DriverConnection:
 
 
 async def _commit(connection: AsyncConnection) -> None:
-    # Where there is no transaction any more, a commit does nothing, and says that it went well.
+    # Without an active transaction, a commit does nothing and reports success.
     if connection.invalidated or not (await _driver_of(connection)).in_transaction:
         raise unavailable(_ROLLED_BACK)
     await commit(connection)

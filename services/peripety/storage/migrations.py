@@ -1,8 +1,8 @@
-"""How a database of an older version becomes one of this version, step by step.
+"""Schema migrations: steps that upgrade the database of an older version.
 
-All steps stand here, in the order in which they were added, and name tables by what they were called then: a
-process brings a database up to date whichever services it serves, so no step may need what only some import.
-docs/decisions/0004-storage.md says how to add one.
+The steps are listed in the order in which they were added, and use the table names of their time. A process
+upgrades a database whichever services it serves, so a step must not depend on modules that only some services
+import. docs/decisions/0004-storage.md explains how to add a step.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = ["STEPS", "add_column"]
 
 
 def add_column(connection: Connection, table: str, column: Column[Any]) -> None:
-    """Add a column to a table, unless the database has no such table: it is then made with all its columns.
+    """Add a column to a table, unless the table does not exist yet: it is then created with all its columns.
 
     Args:
         connection: in the transaction of the migration.
-        table: its name.
-        column: nullable, or with a `server_default`; the rows that exist, and those that an older program
-            still adds meanwhile, have no other value. Constraints and indexes are not added.
+        table: name of the table.
+        column: nullable, or with a `server_default`, which existing rows get, and rows that an older program
+            still inserts. Constraints and indexes are not added.
     """
     if not inspect(connection).has_table(table):
         return
@@ -37,9 +37,9 @@ def add_column(connection: Connection, table: str, column: Column[Any]) -> None:
 
 
 def _lines(connection: Connection) -> None:
-    """Sessions can be forked and rewound: turns stand on lines, and no longer on sessions.
+    """Introduce history segments: turns belong to lines, so sessions can be forked and rewound.
 
-    An older program that still runs fails from here on when it takes a turn, and has changed nothing.
+    An older program that still runs fails from then on when it plays a turn, and changes nothing.
     """
     if not inspect(connection).has_table("sessions"):
         return
@@ -111,7 +111,7 @@ _LINES = (
         ON following.session_id = old.session_id AND following.turn = old.turn + 1
     """,
     "DROP TABLE session_turns_of_sessions",
-    # What a session is like now; earlier states of it are played again from the start.
+    # The current state of a session; earlier states are replayed from the start.
     """
     INSERT INTO session_snapshots
     SELECT line_id, turn, snapshot, memories FROM sessions WHERE turn > 0
@@ -119,4 +119,4 @@ _LINES = (
 )
 
 STEPS: tuple[Callable[[Connection], None], ...] = (_lines,)
-"""Step 0 turns version 1 into version 2. A step that was released is never changed, moved or removed."""
+"""Step 0 upgrades version 1 to version 2. A released step is never changed, moved or removed."""

@@ -1,7 +1,7 @@
-"""A database on a PostgreSQL server, which several processes may share.
+"""PostgreSQL backend, for a database that several processes share.
 
-Reads are REPEATABLE READ and READ ONLY. Writes are READ COMMITTED, so that each statement sees what was
-committed before it, and take a lock first, so that what they check still holds when they write.
+Reads are REPEATABLE READ and READ ONLY. Writes are READ COMMITTED, so each statement sees what was committed
+before it. Each write first takes an advisory lock, so that what it checks still holds when it writes.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = ["PostgresqlServer"]
 
-_CONNECTIONS = 5  # of each kind: ten of a hundred, which is what a server takes unless it is told otherwise
+_CONNECTIONS = 5  # per pool: ten of the hundred connections that a server allows by default
 _ANSWER_SECONDS = 30.0
 _SETTINGS = {
     "lock_timeout": f"{BUSY_SECONDS}s",
-    # A process that hangs or vanishes in a transaction holds up the others for a minute at most.
+    # A process that hangs or vanishes in a transaction blocks the others for a minute at most.
     "idle_in_transaction_session_timeout": "60s",
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
@@ -46,12 +46,12 @@ _READER_SETTINGS = {
 }
 _WRITER_SETTINGS = {"default_transaction_isolation": "read committed"}
 
-# By the code of the error, or the first two characters, which are its class.
+# SQLSTATE codes, or their first two characters, which are the error class.
 _BUSY = frozenset({"53300", "55P03", "40001", "40P01"})
 _READ_FAULTS = frozenset({"08", "28", "3D", "53", "57", "58", "XX", "25P03"})
-_WRITE_FAULTS = _READ_FAULTS | {"25006"}  # read only: this server follows another one now
+_WRITE_FAULTS = _READ_FAULTS | {"25006"}  # read only: this server is a standby now
 
-# PostgreSQL has no place for the character NUL in a text, and a model or a caller may write one.
+# PostgreSQL text cannot contain NUL, but a model or a caller may send it.
 _ESCAPES = {0: "\x01\x02", 1: "\x01\x01"}
 _ESCAPED_AS = {escape: chr(character) for character, escape in _ESCAPES.items()}
 _ESCAPED = re.compile("\x01[\x01\x02]")
@@ -60,7 +60,7 @@ _EVERYTHING = "everything"
 
 
 class PostgresqlServer:
-    """The `Backend` of `postgresql://user:password@host:port/name`.
+    """Backend for `postgresql://user:password@host:port/name`.
 
     Raises:
         FailedPreconditionError: the driver is not installed.
@@ -71,8 +71,8 @@ class PostgresqlServer:
             import asyncpg  # noqa: F401, PLC0415 - an extra
         except ImportError as error:
             raise FailedPreconditionError(
-                "PERIPETY_DATABASE_URL names a PostgreSQL server, which needs the package asyncpg:"
-                " pip install 'peripety[postgresql]'",
+                "PERIPETY_DATABASE_URL: PostgreSQL needs the package asyncpg;"
+                " run pip install 'peripety[postgresql]'",
                 code="MISSING_PACKAGE",
             ) from error
         self._writers = _engine(url, _WRITER_SETTINGS, _WRITE_FAULTS)
@@ -80,28 +80,28 @@ class PostgresqlServer:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """See `Backend.reading`."""
+        """Open a read transaction; see the protocol."""
         async with connected(self._readers) as connection:
             yield connection
 
     @asynccontextmanager
     async def writing(self, about: str | None, /) -> AsyncIterator[AsyncConnection]:
-        """See `Backend.writing`."""
+        """Open a write transaction; see the protocol."""
         async with connected(self._writers) as connection:
             await connection.execute(_locked(about))
             yield connection
             await commit(connection)
 
     async def close(self) -> None:
-        """See `Backend.close`."""
+        """Close every connection."""
         await self._readers.dispose()
         await self._writers.dispose()
 
 
 def _engine(url: str, settings: dict[str, str], faults: frozenset[str]) -> AsyncEngine:
     engine = create_async_engine(
-        # The driver reads the URL itself: it knows all that PostgreSQL's own tools do, and the engine, which
-        # is shown in logs, never learns the password.
+        # The driver parses the URL itself, as it supports every option of PostgreSQL. The engine, which
+        # appears in logs, never sees the password.
         "postgresql+asyncpg://",
         async_creator=partial(_connect, url, _SETTINGS | settings),
         hide_parameters=True,
@@ -124,8 +124,8 @@ def _locked(about: str | None) -> Select[Any]:
 
 
 def _lock(name: str) -> int:
-    """The number of a lock; two names that happen to share one wait for each other, and nothing else."""
-    # Other programs on the same database may take locks of their own.
+    """Return the number of a lock; names with the same number only wait for each other."""
+    # Salted: other programs on the same database may use advisory locks.
     return int.from_bytes(blake2b(name.encode(), digest_size=8, person=b"peripety").digest(), signed=True)
 
 
@@ -137,17 +137,17 @@ async def _connect(url: str, settings: dict[str, str]) -> Connection[Any]:
             url, timeout=BUSY_SECONDS, command_timeout=_ANSWER_SECONDS, server_settings=settings
         )
     except (ValueError, OverflowError):
-        # What it says may quote the URL, and with it the password.
+        # The exception is not chained: its text may quote the URL with the password.
         raise InvalidArgumentError(
-            "PERIPETY_DATABASE_URL has a part that the driver of PostgreSQL does not know;"
-            " postgresql://user:password@host:port/name?sslmode=require is a complete one",
+            "PERIPETY_DATABASE_URL: invalid PostgreSQL URL; a complete example is"
+            " postgresql://user:password@host:port/name?sslmode=require",
             code="BAD_CONFIGURATION",
         ) from None
     try:
         for name in ("text", "varchar"):
             await connection.set_type_codec(name, schema="pg_catalog", encoder=_escape, decoder=_unescape)
     except BaseException:
-        # Nobody else knows of it yet, not even when it is a cancellation that ends this.
+        # The pool does not own the connection yet; this also covers cancellation.
         connection.terminate()
         raise
     return connection
@@ -163,7 +163,7 @@ def _unescape(text: str) -> str:
 
 def _explain(faults: frozenset[str], context: ExceptionContext) -> UnavailableError | None:
     error = context.original_exception
-    if isinstance(error, OSError):  # a time-out, too: the machine or the network is gone, or far too slow
+    if isinstance(error, OSError):  # includes timeouts: the machine or the network is gone or far too slow
         context.is_disconnect = True
         return unavailable(type(error).__name__)
     code = getattr(error, "sqlstate", None) or ""

@@ -1,4 +1,4 @@
-"""The tables of all services together, and the version that is recorded of them."""
+"""Table metadata of all services, and the schema version stored in the database."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["METADATA", "create_tables", "schema_version"]
 
 METADATA = MetaData()
-"""The one catalogue: every service declares its tables on it."""
+"""SQLAlchemy metadata shared by all services."""
 
 _schema = Table("peripety_schema", METADATA, Column("version", Integer, primary_key=True))
 
 
 def schema_version() -> int:
-    """Version of all tables together, as this program knows them."""
+    """Return the schema version of this program, common to all tables."""
     return 1 + len(migrations.STEPS)
 
 
 def create_tables(connection: Connection) -> None:
-    """Bring the tables that exist up to date, then create those declared so far that do not exist yet.
+    """Migrate the existing tables, then create the declared tables that do not exist.
 
     Raises:
         FailedPreconditionError: the database was written by a newer version of this program.
@@ -37,7 +37,7 @@ def create_tables(connection: Connection) -> None:
         connection.execute(insert(_schema).values(version=known))
     elif recorded > known:
         raise FailedPreconditionError(
-            f"The database has schema version {recorded} and this program knows {known}: run a newer"
+            f"database has schema version {recorded}, newer than {known}; run a newer"
             " program, or set PERIPETY_DATABASE_URL to another database",
             code="NEWER_SCHEMA",
         )
@@ -45,5 +45,5 @@ def create_tables(connection: Connection) -> None:
         for step in migrations.STEPS[recorded - 1 :]:
             step(connection)
         connection.execute(update(_schema).values(version=known))
-    # After the steps, which know the tables as they were: a new one has every column from the start.
+    # After the migrations, which expect the old tables: a new table has every column from the start.
     METADATA.create_all(connection)

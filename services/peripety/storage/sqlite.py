@@ -1,8 +1,8 @@
-"""A SQLite file, in WAL mode with `synchronous=FULL`: what was committed survives a crash of the machine.
+"""SQLite backend in WAL mode with `synchronous=FULL`: committed data survives a crash of the machine.
 
-One connection writes and checkpoints, all others only read. Writers therefore queue in this process, where
-those that wait share a commit (`groups`), and not on the file; and the race between two checkpointing
-connections that old SQLite libraries have (docs/decisions/0004-storage.md) has no second party.
+One connection writes and checkpoints; all others only read. Writers therefore queue in this process, where
+they share commits (group commit), and not on the file. Old SQLite libraries have a race between two
+checkpointing connections (docs/decisions/0004-storage.md); with one writer it cannot occur.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _WRITER_PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
     "PRAGMA foreign_keys=ON",
-    # The WAL file goes back to this size after a checkpoint instead of keeping its record height.
+    # The WAL file is truncated to this size after a checkpoint instead of staying at its maximum.
     "PRAGMA journal_size_limit=67108864",
 )
 _READER_PRAGMAS = ("PRAGMA query_only=ON",)
 
-# What the file system, the disk or another process did, as opposed to what our own statement did.
+# Faults of the file system, the disk or another process, as opposed to errors in our own statements.
 _READ_FAULTS = frozenset(
     {
         sqlite3.SQLITE_BUSY,
@@ -62,10 +62,10 @@ _WRITE_FAULTS = _READ_FAULTS | {sqlite3.SQLITE_READONLY}
 
 
 class SqliteFile:
-    """The `Backend` of `sqlite:///PATH`; the file and its directory are made when they are missing.
+    """Backend for `sqlite:///PATH`; the file and its directory are created if they are missing.
 
     Raises:
-        UnavailableError: the directory cannot be made.
+        UnavailableError: the directory cannot be created.
     """
 
     def __init__(self, url: str) -> None:
@@ -74,7 +74,7 @@ class SqliteFile:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UnavailableError(
-                f"The directory of the database cannot be made ({error.strerror}):"
+                f"directory of the database cannot be created ({error.strerror});"
                 " set PERIPETY_DATABASE_URL to another path",
                 code="STORAGE_UNAVAILABLE",
             ) from None
@@ -85,18 +85,18 @@ class SqliteFile:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """See `Backend.reading`."""
+        """Open a read transaction; see the protocol."""
         async with connected(self._readers) as connection:
             yield connection
 
     @asynccontextmanager
     async def writing(self, _about: str | None, /) -> AsyncIterator[AsyncConnection]:
-        """See `Backend.writing`."""
+        """Open a write transaction; see the protocol."""
         async with self._writer.block() as connection:
             yield connection
 
     async def close(self) -> None:
-        """Close every connection; the writer goes last and leaves no WAL file behind."""
+        """Close every connection; the writer is closed last and leaves no WAL file behind."""
         await self._readers.dispose()
         await self._writer.close()
 
@@ -128,10 +128,10 @@ def _engine(
 
 
 async def _set(pragmas: tuple[str, ...], connection: DriverConnection) -> None:
-    """Set up a new connection of the driver's.
+    """Configure a new connection.
 
-    The lock that turns a new file over to WAL is one that SQLite does not wait for by itself, and processes
-    that start together all want it.
+    SQLite does not wait by itself for the lock that switches a new file to WAL, and processes that start
+    together compete for it, so the function retries.
     """
     now = asyncio.get_running_loop().time
     patience = now() + BUSY_SECONDS
@@ -149,13 +149,13 @@ async def _set(pragmas: tuple[str, ...], connection: DriverConnection) -> None:
 def _explain(faults: frozenset[int], context: ExceptionContext) -> UnavailableError | None:
     error = context.original_exception
     if isinstance(error, asyncio.CancelledError):
-        # A read that is cut short ends in its connection's thread, and the connection is as good as before.
+        # A cancelled read ends in the thread of its connection, and the connection stays usable.
         context.is_disconnect = False
     if not isinstance(error, sqlite3.Error):
         return None
     if context.connection is not None and not _in_transaction(context.connection):
-        # SQLite has rolled back by itself, as it does after most faults of the disk. Another statement would
-        # be a transaction of its own.
+        # SQLite has rolled back by itself, as it does after most disk faults. Another statement would be a
+        # transaction of its own.
         context.is_disconnect = True
     return (
         unavailable(error.sqlite_errorname)

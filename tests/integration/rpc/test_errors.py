@@ -196,7 +196,7 @@ async def test_a_reply_that_is_too_large_says_so_and_what_to_do(tmp_path: Path, 
 
     config = config_for(tmp_path, max_message_bytes=64 * 1024)
     async with serving(config, service(Unary=unary(reply), Stream=stream(replies))) as (_, caller):
-        with pytest.raises(ResourceExhaustedError, match="ask for less") as caught:
+        with pytest.raises(ResourceExhaustedError, match="request less") as caught:
             await (caller.unary("Unary") if kind == "Unary" else _last_message(caller.stream("Stream")))
     assert caught.value.code == "REPLY_TOO_LARGE"
 
@@ -213,7 +213,7 @@ async def test_a_reply_of_the_wrong_type_is_our_defect(tmp_path: Path) -> None:
 
 async def test_a_method_nobody_serves_is_unsupported(tmp_path: Path) -> None:
     async with serving(config_for(tmp_path), service()) as (_, caller):
-        with pytest.raises(UnsupportedError, match="does not offer this call"):
+        with pytest.raises(UnsupportedError, match="does not implement this call"):
             await caller.unary("Missing")
 
 
@@ -221,7 +221,7 @@ async def test_a_server_that_is_not_there_is_unavailable(tmp_path: Path) -> None
     async with serving(config_for(tmp_path), service()) as (app, _):
         address = app.address
     async with open_channel(address) as channel:
-        with pytest.raises(UnavailableError, match="is it running at this address"):
+        with pytest.raises(UnavailableError, match="check that it runs at this address"):
             await Caller(channel).unary("Unary")
 
 

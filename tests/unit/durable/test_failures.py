@@ -22,6 +22,6 @@ def test_a_defect_is_logged_under_the_id_that_is_to_be_quoted(
     with caplog.at_level(logging.ERROR):
         told = public_error(error, "run_1")
     assert isinstance(told, InternalError)
-    assert "quote its id" in told.message
+    assert "quote the id of the run" in told.message
     assert "secret" not in told.message
     assert [getattr(record, "run_id", None) for record in caplog.records] == ["run_1"]

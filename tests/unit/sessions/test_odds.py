@@ -117,7 +117,7 @@ async def test_a_wrong_field_is_named(tmp_path: Path, asked: dict[str, Any], fie
 
 async def test_what_cannot_be_taken_has_no_odds(tmp_path: Path) -> None:
     async with game(tmp_path) as playing:
-        with pytest.raises(FailedPreconditionError, match="none of them can be taken") as refused:
+        with pytest.raises(FailedPreconditionError, match="none of them is legal") as refused:
             await odds(playing, actions=(ActionCall("no", {}),))
     assert refused.value.code == "ACTIONS_REJECTED"
 

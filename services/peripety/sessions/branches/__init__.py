@@ -1,4 +1,4 @@
-"""Time travel: forks of sessions, rewinds, and how two sessions differ."""
+"""Branches: forks and rewinds of sessions, and comparison of two sessions."""
 
 from peripety.sessions.branches.branches import Branches
 from peripety.sessions.branches.past import state_at

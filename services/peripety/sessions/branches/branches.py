@@ -1,7 +1,6 @@
-"""Forks and rewinds.
+"""Forks and rewinds of sessions.
 
-A rewind does not wait for a turn that is under way: that turn loses, as it finds its session changed when it
-comes to be stored.
+A rewind does not wait for a running turn. That turn fails, as it finds its session changed at commit.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ __all__ = ["Branches"]
 
 
 class Branches:
-    """Forks sessions, rewinds them, and compares what became of them.
+    """Forks, rewinds and comparisons of sessions.
 
     Args:
-        store: where they are kept.
-        rulesets: the scenarios that they play.
-        room: how large a page of turns may grow.
+        store: stores the sessions.
+        rulesets: the programs of their scenarios.
+        room: size limit of a page of turns.
     """
 
     def __init__(self, store: SessionStore, rulesets: Rulesets, room: Room) -> None:
@@ -49,13 +48,13 @@ class Branches:
         self._room = room
 
     async def fork(self, request: Fork) -> SeenSession:
-        """Start a session that shares the first turns of another; again under the same id, the same one.
+        """Create a session that shares the first turns of another; idempotent by request id.
 
         Raises:
-            InvalidArgumentError: a field is wrong.
-            NotFoundError: there is no such session, turn or entity.
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session, turn or entity does not exist.
             AlreadyExistsError: the request id was used for a different request.
-            ConflictError: the turn was taken back meanwhile.
+            ConflictError: the turn was rewound meanwhile.
         """
         check_fork(request)
         named = request.named()
@@ -70,25 +69,25 @@ class Branches:
         return await self._seen(session, request.pov)
 
     async def rewind(self, request: Rewinding) -> SeenSession:
-        """Take the last turns of a session back; again under the same id, nothing happens.
+        """Undo the last turns of a session; idempotent by request id.
 
         Raises:
-            InvalidArgumentError: a field is wrong.
-            NotFoundError: there is no such session or entity.
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session or entity does not exist.
             AlreadyExistsError: the request id was used for a different request.
-            ConflictError: `STALE_TURN`: the session is not at the turn that was expected.
+            ConflictError: `STALE_TURN`: the session is not at the expected turn.
         """
         check_rewind(request)
         named = request.named()
         now = await self._store.session(request.session_id)
         (await self._rulesets.of(now.spec_hash)).viewers.view(request.pov)
         if await self._store.rewound_by(request.session_id, named):
-            now = await self._store.session(request.session_id)  # it may have done so just now
+            now = await self._store.session(request.session_id)  # a concurrent retry may have won
         else:
             if now.turn != request.expected_turn:
                 raise ConflictError(
                     f".expected_turn is {request.expected_turn}, but the session is at {now.turn};"
-                    " read it again, then go on from there",
+                    " read the session again and continue from there",
                     code="STALE_TURN",
                     details={"turn": str(now.turn), "expected_turn": str(request.expected_turn)},
                 )
@@ -97,24 +96,24 @@ class Branches:
         return await self._seen(now, request.pov)
 
     async def compare(self, request: Comparison) -> Compared:
-        """Say where two sessions part, and how they differ since.
+        """Compare two sessions: their last common turn, and the differences since.
 
         Raises:
-            InvalidArgumentError: a field is wrong, or they play different versions.
-            NotFoundError: there is no such session or entity.
+            InvalidArgumentError: a field is invalid, or they play different versions.
+            NotFoundError: a session or entity does not exist.
         """
         check_comparison(request)
         return await compare(self._store, self._rulesets, self._room, request)
 
     async def _before(self, now: Session, turn: int) -> Session:
-        """A session as it was at a turn that it has been past."""
+        """Return a session as it was at an earlier turn."""
         try:
             return await state_at(self._store, self._rulesets, now.session_id, turn)
         except NotFoundError as error:
             if error.code != "UNKNOWN_TURN":
                 raise
             raise ConflictError(
-                "Somebody else took turns of the session back; read it again, then go on", code="STALE_TURN"
+                "session was rewound by another request; read it again and retry", code="STALE_TURN"
             ) from None
 
     async def _seen(self, session: Session, pov: str | None) -> SeenSession:
@@ -123,7 +122,7 @@ class Branches:
 
 
 def _forked(program: Program, parent: Session, seed: int | None) -> Session:
-    """A session that goes on from where another one is, perhaps under another seed."""
+    """Return a new session that continues from the state of another, optionally under another seed."""
     now = microseconds_now()
     fork = replace(
         parent,
@@ -140,7 +139,7 @@ def _forked(program: Program, parent: Session, seed: int | None) -> Session:
     snapshot = reseeded(parent.snapshot, seed)
     if parent.turn:
         return replace(fork, snapshot=snapshot, seed=seed, reseeded=True)
-    # Nothing has happened under the old seed, so that the chain can begin with the new one.
+    # No turn was played under the old seed, so the hash chain can start with the new one.
     return replace(
         fork,
         snapshot=snapshot,
@@ -151,7 +150,7 @@ def _forked(program: Program, parent: Session, seed: int | None) -> Session:
 
 
 def _rewound(now: Session, then: Session) -> Session:
-    """A session back at an earlier turn: an event, which has the next sequence."""
+    """Return a session reset to an earlier turn; the rewind is an event with the next sequence."""
     parent = now.parent and replace(now.parent, turn=min(now.parent.turn, then.turn))
     moment = microseconds_now()
     return replace(

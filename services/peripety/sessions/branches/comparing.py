@@ -1,4 +1,4 @@
-"""Where two sessions part, and how they differ since, as one viewer sees both."""
+"""Comparison of two sessions as seen by one viewer: divergent turns and state differences."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "differences"]
 
-# What a difference takes in a message beside its path and its values.
+# Size of a difference in a message apart from its path and its values.
 _DIFFERENCE_BYTES = 32
 
 
 async def compare(store: SessionStore, rulesets: Rulesets, room: Room, request: Comparison) -> Compared:
-    """A page of how two sessions differ.
+    """Return a page of the comparison of two sessions.
 
     Raises:
-        InvalidArgumentError: they play different versions, or the page cannot be.
-        NotFoundError: there is no such session or entity.
+        InvalidArgumentError: they play different versions, or the page size or token is invalid.
+        NotFoundError: a session or entity does not exist.
     """
     size, token = page_size(request.page_size), position_in(request.page_token)
     here = await store.session(request.session_id)
     there = await store.session(request.other_session_id)
     if here.spec_hash != there.spec_hash:
         raise refuse(
-            ".other_session_id", "plays another version of a scenario; compare sessions of the same one"
+            ".other_session_id", "plays another scenario version; compare sessions of the same version"
         )
     ruleset = await rulesets.of(here.spec_hash)
     view = ruleset.viewers.view(request.pov)
@@ -75,7 +75,7 @@ async def _turns(
 
 
 def _fitting(room: Room, differing: tuple[Difference, ...], turns: list[BranchTurn]) -> int:
-    """How many turns can be sent together, after the differences."""
+    """Return the number of turns that fit in one message after the differences."""
     taken = sum(_DIFFERENCE_BYTES + sum(map(len, _values(difference))) for difference in differing)
     groups = [[turn for turn in (pair.here, pair.there) if turn is not None] for pair in turns]
     return room.fitting(groups, taken)
@@ -96,7 +96,7 @@ def _state_differences(
 
 
 def differences(here: Any, there: Any, path: tuple[str, ...] = ("state",)) -> Iterator[Difference]:
-    """How two trees differ, value by value, in path order; an array is one value."""
+    """Yield the differences of two trees value by value, in path order; an array is one value."""
     if isinstance(here, dict) and isinstance(there, dict):
         for name in sorted(here.keys() | there.keys()):
             yield from differences(here.get(name, ABSENT), there.get(name, ABSENT), (*path, name))

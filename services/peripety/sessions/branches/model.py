@@ -1,4 +1,4 @@
-"""What can be asked about the branches of sessions."""
+"""Requests about the branches of sessions, and the result of a comparison."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["BranchTurn", "Compared", "Comparison", "Difference", "Fork", "Rewind
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A fork that is asked for.
+    """Request to fork a session.
 
     Attributes:
-        request_id: names the request; the same one again gives the same fork.
+        request_id: idempotency key; repeating it returns the same fork.
         session_id: the session to fork.
-        turn: the turn after which the fork begins; None for the present.
-        seed: a new seed from there on; None to keep the seed, and so the fate.
-        pov: the entity whose view is returned; None for the public part.
+        turn: the turn after which the fork begins; None for the latest one.
+        seed: seed of the following turns; None for the same seed and random outcomes.
+        pov: the entity whose view is returned; None for the public view.
     """
 
     request_id: str
@@ -32,20 +32,20 @@ class Fork:
     pov: str | None = None
 
     def named(self) -> Request:
-        """What tells this request from another one."""
+        """Return the idempotency key and digest of the request."""
         return Request(self.request_id, digest_of(asdict(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class Rewinding:
-    """A rewind that is asked for.
+    """Request to rewind a session.
 
     Attributes:
-        request_id: names the request; the same one again takes nothing back.
+        request_id: idempotency key; repeating it changes nothing.
         session_id: the session.
-        turn: the turn to go back to, 0 for the start.
-        expected_turn: the turn that the session must be at.
-        pov: the entity whose view is returned; None for the public part.
+        turn: the turn to return to, 0 for the start.
+        expected_turn: the current turn of the session (optimistic locking).
+        pov: the entity whose view is returned; None for the public view.
     """
 
     request_id: str
@@ -55,20 +55,20 @@ class Rewinding:
     pov: str | None = None
 
     def named(self) -> Request:
-        """What tells this request from another one."""
+        """Return the idempotency key and digest of the request."""
         return Request(self.request_id, digest_of(asdict(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A page of a comparison that is asked for.
+    """Request for a page of a comparison.
 
     Attributes:
-        session_id: the one session.
-        other_session_id: the other one.
-        pov: the entity whose view is compared; None for the public part.
-        page_size: most turns to return; 0 leaves it to the server.
-        page_token: what came with the page before; empty for the first one.
+        session_id: the first session.
+        other_session_id: the second session.
+        pov: the entity whose view is compared; None for the public view.
+        page_size: maximum number of turns; 0 for the default.
+        page_token: token from the previous page; empty for the first one.
     """
 
     session_id: str
@@ -80,7 +80,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A value that differs between two states; `ABSENT` where there is none."""
+    """A value that differs between two states; `ABSENT` if one state lacks it."""
 
     path: str
     here: Any
@@ -89,7 +89,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class BranchTurn:
-    """What happened at a turn in two sessions, as one viewer sees it; None where one did not get there."""
+    """One turn number in two sessions, as seen by one viewer; None for a session that did not reach it."""
 
     turn: int
     here: SeenTurn | None
@@ -98,13 +98,13 @@ class BranchTurn:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """How two sessions differ.
+    """Comparison of two sessions.
 
     Attributes:
-        common_turn: the last turn that they have in common; 0 for none.
-        differences: how their present states differ, in path order; nothing after the first page.
+        common_turn: the last common turn; 0 for none.
+        differences: differences of the current states in path order; empty after the first page.
         turns: the turns after the common one, in order.
-        next_page_token: asks for the next page; empty on the last one.
+        next_page_token: token of the next page; empty on the last one.
     """
 
     common_turn: int

@@ -1,4 +1,4 @@
-"""Earlier states of sessions, played again from the nearest snapshot."""
+"""Reconstruction of earlier states of a session by replay from the nearest snapshot."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = ["state_at"]
 
 
 async def state_at(store: SessionStore, rulesets: Rulesets, session_id: str, turn: int) -> Session:
-    """A session as it was after a turn, with its seed, memories, hashes and last sequence of then.
+    """Return a session as it was after a turn: its seed, memories, hashes and last sequence at that time.
 
-    What belongs to the session and not to a turn of it is as it is now: its id, line, usage, narrator, table
-    and times. When the next turn of the session was the first one under another seed, that seed is set.
+    Properties of the session as a whole are the current ones: id, line, usage, narrator, table and times. If
+    the next turn was the first one under another seed, that seed is set.
 
     Args:
-        store: where it is kept.
-        rulesets: the scenarios.
+        store: stores the session.
+        rulesets: the programs of scenarios.
         session_id: the session.
         turn: the turn, 0 for the start.
 
     Raises:
-        NotFoundError: there is no such session, or it has no such turn (`UNKNOWN_TURN`).
-        InternalError: the recorded turns do not come to what is recorded of them.
+        NotFoundError: the session does not exist or has no such turn (`UNKNOWN_TURN`).
+        InternalError: the replayed turns differ from the recorded ones.
     """
     past = await store.past(session_id, turn)
     if past is None:
         raise NotFoundError(
-            f".turn: the session has no turn {turn} yet; name an earlier one", code="UNKNOWN_TURN"
+            f".turn: the session has not reached turn {turn}; use an earlier one", code="UNKNOWN_TURN"
         )
     if past.session.turn == turn:
         return past.session
@@ -55,7 +55,7 @@ def _recalled(program: Program, past: Past) -> Session:
     for number, (record, changes) in enumerate(past.played, past.start + 1):
         played = play_again(program, snapshot, sim.loads(record))
         if played.record != record:
-            raise InternalError(f"turn {number} of a session does not come to what is recorded of it")
+            raise InternalError(f"replay of turn {number} of a session differs from its record")
         snapshot, memories = played.snapshot, remembered.after(memories, changes)
     then = _at_turn(past.session, past.turn, past.end) if past.end else _at_start(program, past.session)
     then = replace(then, memories=memories, due=None)
@@ -67,7 +67,7 @@ def _recalled(program: Program, past: Past) -> Session:
 
 
 def _at_turn(session: Session, turn: int, end: End) -> Session:
-    """The session with what is recorded of the end of a turn."""
+    """Return the session with the recorded end of a turn."""
     return replace(
         session,
         turn=turn,
@@ -79,7 +79,7 @@ def _at_turn(session: Session, turn: int, end: End) -> Session:
 
 
 def _at_start(program: Program, session: Session) -> Session:
-    """The session before its first turn."""
+    """Return the session before its first turn."""
     state = program.new_state(session.first_seed)
     return replace(
         session,

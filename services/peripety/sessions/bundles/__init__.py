@@ -1,1 +1,1 @@
-"""Sessions as bundles: files that hold all of a session, and that anyone can verify."""
+"""Session bundles: files that contain a whole session and can be verified independently."""

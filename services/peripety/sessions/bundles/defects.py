@@ -1,4 +1,4 @@
-"""What is wrong with a bundle, and where."""
+"""Defects of a bundle and their line numbers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["BundleError", "Defect"]
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """Something that is wrong with a bundle.
+    """A defect of a bundle.
 
     Attributes:
         line: the line, from 1.
-        finding: what it is; its path is a JSON Pointer into that line.
+        finding: the problem; its path is a JSON Pointer into that line.
     """
 
     line: int
@@ -27,7 +27,7 @@ class Defect:
 
     @property
     def violation(self) -> FieldViolation:
-        """The defect as a wrong field, for a call that fails because of the bundle."""
+        """The defect as a field violation, for a call that fails because of the bundle."""
         violation = self.finding.violation
         return replace(
             violation, field=f"line {self.line}{'' if violation.field == '/' else violation.field}"
@@ -35,7 +35,7 @@ class Defect:
 
 
 class BundleError(InvalidArgumentError):
-    """A bundle that was refused; `defects` says why, in the order of its lines."""
+    """A rejected bundle, with the reasons in line order."""
 
     default_code = "BUNDLE_INVALID"
 
@@ -43,6 +43,6 @@ class BundleError(InvalidArgumentError):
         self.defects = tuple(defects)
         first = self.defects[0]
         super().__init__(
-            f"The bundle is not right: line {first.line}: {first.finding.message}",
+            f"bundle is invalid: line {first.line}: {first.finding.message}",
             violations=[defect.violation for defect in self.defects],
         )

@@ -1,4 +1,4 @@
-"""Stored sessions, played again or written down as bundles."""
+"""Export of stored sessions as bundles, and replay of stored sessions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CHUNK_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ReplayCompleted:
-    """A replay is done: how many turns were compared, how many do not match, and on which core."""
+    """Result of a replay: number of compared turns, number of mismatches, and engine core."""
 
     turns: int
     mismatches: int
@@ -42,12 +42,12 @@ class ReplayCompleted:
 
 
 class Exporter:
-    """Plays stored sessions again, and writes them down.
+    """Exporter of stored sessions.
 
     Args:
-        store: where they are kept.
-        rulesets: the scenarios that they play.
-        scenarios: has their certificates.
+        store: stores the sessions.
+        rulesets: the programs of their scenarios.
+        scenarios: source of their certificates.
     """
 
     def __init__(self, store: SessionStore, rulesets: Rulesets, scenarios: ScenarioSource) -> None:
@@ -58,20 +58,21 @@ class Exporter:
     async def replay(
         self, session_id: str, first_turn: int = 0, last_turn: int = 0
     ) -> AsyncGenerator[ReplayedTurn | ReplayCompleted, None]:
-        """Play a session again from its start, and hold each turn against what is recorded of it.
+        """Replay a session from its start and compare each turn with its record.
 
         Args:
             session_id: the session.
-            first_turn: the first turn to tell of; 0 for the first. Those before it are played all the same.
-            last_turn: the last turn; 0 for the last one now.
+            first_turn: the first turn to report; 0 for the first. Earlier turns are replayed without a
+                report.
+            last_turn: the last turn; 0 for the current last one.
 
         Yields:
-            Each turn, and what came of it as the last item.
+            Each turn, and the result as the last item.
 
         Raises:
-            InvalidArgumentError: a field is wrong.
-            NotFoundError: there is no such session.
-            ConflictError: turns were taken back meanwhile.
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session does not exist.
+            ConflictError: turns were rewound meanwhile.
         """
         session = await self._session(session_id)
         until = _last_turn(session, last_turn)
@@ -92,16 +93,16 @@ class Exporter:
         yield ReplayCompleted(compared, mismatches)
 
     async def export(self, session_id: str, last_turn: int = 0) -> AsyncGenerator[bytes, None]:
-        """Write a session down as a bundle, piece by piece.
+        """Export a session as a bundle, in chunks.
 
         Args:
             session_id: the session.
-            last_turn: the last turn to write down; 0 for the last one now.
+            last_turn: the last turn to export; 0 for the current last one.
 
         Raises:
-            InvalidArgumentError: a field is wrong.
-            NotFoundError: there is no such session.
-            ConflictError: turns were taken back meanwhile.
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session does not exist.
+            ConflictError: turns were rewound meanwhile.
         """
         session = await self._session(session_id)
         until = _last_turn(session, last_turn)
@@ -141,13 +142,14 @@ class Exporter:
             yield page
 
     async def _end(self, session: Session, until: int) -> CommittedTurn | None:
-        """The last of the turns that are wanted."""
+        """Return the last of the requested turns."""
         return await self._store.turn(session.session_id, until) if until else None
 
     async def _require_unchanged(self, session: Session, end: CommittedTurn | None) -> None:
-        """Refuse to go on when turns were taken back since their last one was read.
+        """Raise an error if turns were rewound since the last one was read.
 
-        No sequence is used twice, so a turn with the same one is the same turn, after the same others.
+        No sequence is used twice, so a turn with the same sequence is the same turn, after the same
+        predecessors.
         """
         if end is None:
             return
@@ -157,7 +159,7 @@ class Exporter:
 
 
 class _Pieces:
-    """Lines as pieces of about one size."""
+    """Buffer that splits lines into chunks of equal size."""
 
     def __init__(self) -> None:
         self._waiting = bytearray()
@@ -166,13 +168,13 @@ class _Pieces:
         self._waiting += lines
 
     def full(self) -> Iterator[bytes]:
-        """The pieces that are whole."""
+        """Yield the complete chunks."""
         while len(self._waiting) >= _CHUNK_BYTES:
             yield bytes(self._waiting[:_CHUNK_BYTES])
             del self._waiting[:_CHUNK_BYTES]
 
     def rest(self) -> Iterator[bytes]:
-        """What is left."""
+        """Yield the remaining bytes."""
         yield from self.full()
         if self._waiting:
             yield bytes(self._waiting)
@@ -185,9 +187,7 @@ def _last_turn(session: Session, asked: int) -> int:
 
 
 def _changed() -> ConflictError:
-    return ConflictError(
-        "Turns of the session were taken back meanwhile; read it again, then ask again", code="STALE_TURN"
-    )
+    return ConflictError("session was rewound meanwhile; read it again and retry", code="STALE_TURN")
 
 
 def _header(session: Session, certificate: bytes | None) -> Header:
@@ -207,7 +207,7 @@ def _header(session: Session, certificate: bytes | None) -> Header:
 def _lines(
     writer: Writer, turns: Sequence[CommittedTurn], memories: tuple[Memory, ...]
 ) -> tuple[bytes, tuple[Memory, ...]]:
-    """The lines of turns, and what is remembered after them."""
+    """Return the lines of turns, and the memories after them."""
     lines = bytearray()
     for turn in turns:
         remembering = remembered.after(memories, turn.memories)
@@ -229,7 +229,7 @@ def _replayed(replay: Replay, turns: Sequence[CommittedTurn]) -> list[ReplayedTu
 
 
 def _record_of(turn: CommittedTurn) -> dict[str, object] | None:
-    """The record of a turn; None when what is stored is none."""
+    """Return the record of a turn, or None if the stored record is invalid."""
     try:
         record = sim.parse_canonical(turn.record)
     except SpecError:

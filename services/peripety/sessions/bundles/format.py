@@ -1,7 +1,7 @@
-"""What a bundle is made of: lines of canonical JSON, in this order (docs/bundles.md).
+"""Bundle format: lines of canonical JSON (docs/bundles.md).
 
-A header, the specification, its certificate if there is one, a line for each turn, and a seal: the hash of
-all bytes before it.
+A bundle contains, in this order, a header, the specification, its certificate if it has one, a line per turn,
+and a seal: the hash of all previous bytes.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ __all__ = [
 KIND = "peripety.session"
 VERSION = 1
 MOST_LINE_BYTES = 1 << 26
-"""No line is longer: it is as much as the engine itself writes at once."""
+"""Maximum length of a line: the engine itself writes no longer document."""
 
 _REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a bundle says about its session.
+    """Header of a bundle: metadata of its session.
 
     Attributes:
-        scenario_id: the scenario, as it was called where the session was played.
-        spec_hash: the version of it.
-        certificate_hash: names its certificate, which is then in the bundle; None for none.
-        first_seed: where the randomness came from at first: the chain of hashes begins with it.
-        next_seed: another seed that the next turn begins under; None to go on under the same.
-        turns: how many turns there are.
-        chain_hash: the hash over all of them.
-        table: the players, when there are several.
-        narrator: how it is narrated.
-        exported_by: the program that wrote the bundle.
-        engine_version: version of what rules mean.
-        rng_version: version of the random numbers.
+        scenario_id: id of the scenario on the server where the session was played.
+        spec_hash: version of the scenario.
+        certificate_hash: hash of the certificate in the bundle; None if it has none.
+        first_seed: initial seed, with which the hash chain begins.
+        next_seed: seed from the next turn on; None if unchanged.
+        turns: number of turns.
+        chain_hash: hash over all turns.
+        table: seats of several players, if any.
+        narrator: narrator options.
+        exported_by: program that wrote the bundle.
+        engine_version: version of the rule semantics.
+        rng_version: version of the random number generator.
     """
 
     scenario_id: str
@@ -81,14 +81,14 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class BundledTurn:
-    """A turn as a bundle holds it, whole.
+    """A complete turn of a bundle.
 
     Attributes:
-        record: the mechanics, parsed; the chain hash covers their canonical form.
-        request_id: the request that played it.
-        pov: whom it was narrated for; None for everyone.
-        events: what was streamed.
-        memories: what is remembered after it, of all entities; None for the same as before it.
+        record: the parsed record; the chain hash covers its canonical form.
+        request_id: the request that played the turn.
+        pov: the entity it was narrated for; None for everyone.
+        events: the streamed events.
+        memories: all memories after the turn; None if unchanged.
     """
 
     record: Mapping[str, Any]
@@ -99,40 +99,40 @@ class BundledTurn:
 
 
 class Seal:
-    """The last line of a bundle: the hash of all bytes before it shows that none is missing or changed."""
+    """Last line of a bundle: the hash of all previous bytes, which detects missing and changed lines."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self._lines = 0
 
     def over(self, line: bytes) -> None:
-        """Take in the next line, with its end."""
+        """Add the next line, including its line feed."""
         self._hash.update(line)
         self._lines += 1
 
     def line(self) -> bytes:
-        """The last line, when all others have been taken in."""
+        """Return the seal over all lines added so far."""
         seal = {"kind": f"{KIND}.end", "lines": self._lines, "sha256": self._hash.hexdigest()}
         return sim.canonical(seal) + b"\n"
 
 
 def header_fields(header: Header) -> dict[str, Any]:
-    """A header as JSON values."""
+    """Convert a header to JSON values."""
     return {"kind": KIND, "version": VERSION, **encode(header)}
 
 
 def header_of(value: Mapping[str, Any]) -> Header:
-    """The header that `header_fields` wrote, once the schema holds."""
+    """Convert JSON values that match the schema to a header."""
     return Header(**{f.name: _decoded(f.name, value[f.name]) for f in fields(Header)})
 
 
 def turn_fields(turn: BundledTurn) -> dict[str, Any]:
-    """A turn as JSON values."""
+    """Convert a turn to JSON values."""
     return {name: value for name, value in encode(turn).items() if name != "memories" or value is not None}
 
 
 def turn_of(value: Mapping[str, Any]) -> BundledTurn:
-    """The turn that `turn_fields` wrote, once the schema holds."""
+    """Convert JSON values that match the schema to a turn."""
     return BundledTurn(
         record=value["record"],
         request_id=value["request_id"],
@@ -144,7 +144,7 @@ def turn_of(value: Mapping[str, Any]) -> BundledTurn:
 
 @cache
 def schema_of(part: str) -> Mapping[str, Any]:
-    """The JSON Schema of a part, such as `header`, `turn` or `event.<kind>`, with what it refers to."""
+    """Return the JSON Schema of a part, such as `header`, `turn` or `event.<kind>`, with its references."""
     text = resources.files(__package__).joinpath("bundle.schema.json").read_text("utf-8")
     parts: dict[str, Any] = json.loads(text)["$defs"]
     wanted, referred = [part], set[str]()

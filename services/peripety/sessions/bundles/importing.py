@@ -1,4 +1,4 @@
-"""Bundles that become sessions: taken in whole, verified to the end, and only then stored, all at once."""
+"""Import of bundles: received completely, verified to the end, then stored in one transaction."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ MOST_BUNDLE_BYTES = 1 << 27
 _IN_MEMORY_BYTES = 1 << 20
 _TURNS_AT_ONCE = 32
 _AT_ONCE = 2
-# No request of this server played the turn: sent again, its id is one that was used for another request.
+# No request of this server played the turn, so a request with its id counts as one with another digest.
 _ELSEWHERE = ""
 
 
 class Importer:
-    """Makes sessions of bundles.
+    """Importer of bundles.
 
     Args:
-        store: where sessions are kept.
-        room: how large a turn may be.
-        most_bytes: how large a bundle may be.
+        store: stores the sessions.
+        room: size limit of a turn.
+        most_bytes: size limit of a bundle.
     """
 
     def __init__(self, store: SessionStore, room: Room, most_bytes: int = MOST_BUNDLE_BYTES) -> None:
@@ -64,15 +64,15 @@ class Importer:
         self._verifying = asyncio.Semaphore(_AT_ONCE)
 
     async def take_in(self, request_id: str, pieces: AsyncIterator[bytes]) -> Session:
-        """Store the session of a bundle; again under the same request id, return the same one.
+        """Store the session of a bundle; idempotent by request id.
 
         Args:
-            request_id: names the request.
-            pieces: the bundle, from its beginning.
+            request_id: idempotency key.
+            pieces: chunks of the bundle, from its beginning.
 
         Raises:
-            InvalidArgumentError: the request id is none; or `BUNDLE_INVALID`, with what is wrong.
-            ResourceExhaustedError: it is larger than what is taken.
+            InvalidArgumentError: the request id is invalid; or `BUNDLE_INVALID`, with the defects.
+            ResourceExhaustedError: the bundle exceeds the size limit.
             AlreadyExistsError: the request id was used for a different request.
         """
         check_request_id(request_id)
@@ -92,14 +92,14 @@ class Importer:
             return await self._store.add(session, document, request, draft.turns(), draft.snapshots(session))
 
     async def _keep(self, pieces: AsyncIterator[bytes], bundle: IO[bytes]) -> str:
-        """Write a bundle to a file; its hash."""
+        """Write a bundle to a file and return its hash."""
         digest = hashlib.sha256()
         size = 0
         async for piece in pieces:
             size += len(piece)
             if size > self._most_bytes:
                 raise ResourceExhaustedError(
-                    f".chunk: the bundle has more than the {self._most_bytes} bytes that are taken;"
+                    f".chunk: bundle is larger than the limit of {self._most_bytes} bytes;"
                     " export fewer turns of it (last_turn)",
                     code="BUNDLE_TOO_LARGE",
                 )
@@ -109,12 +109,12 @@ class Importer:
 
 
 class _Draft:
-    """The session that a bundle becomes, as far as the bundle was verified.
+    """The session built from the verified part of a bundle.
 
     Args:
         bundle: the bundle.
-        states: an empty file, for what the session was like now and then.
-        room: how large a turn may be.
+        states: an empty file for snapshots at regular turns.
+        room: size limit of a turn.
     """
 
     def __init__(self, bundle: IO[bytes], states: IO[bytes], room: Room) -> None:
@@ -130,10 +130,10 @@ class _Draft:
         self._last_sequence = 0
 
     def verify_some(self) -> bool:
-        """Verify the next turns; whether there may be more.
+        """Verify the next turns; return True if there may be more.
 
         Raises:
-            BundleError: something is wrong.
+            BundleError: the bundle has a defect.
         """
         count = 0
         for turn in islice(self._verified, _TURNS_AT_ONCE):
@@ -153,7 +153,9 @@ class _Draft:
     def _take(self, turn: CommittedTurn) -> None:
         _, replay = self._read()
         if not self._room.holds(_whole(turn, replay.program)):
-            message = "the turn does not fit into a message of this server; raise PERIPETY_MAX_MESSAGE_BYTES"
+            message = (
+                "the turn does not fit into a message of this server; increase PERIPETY_MAX_MESSAGE_BYTES"
+            )
             raise BundleError([Defect(self._verification.line, Finding("TURN_INVALID", "", message))])
         self._memories = remembered.after(self._memories, turn.memories)
         self._usage += _end_of(turn).usage
@@ -163,7 +165,7 @@ class _Draft:
             self._states.write(replay.snapshot)
 
     def _check_settings(self) -> None:
-        """Refuse players and a narrator that no session could have been made with."""
+        """Raise an error if the seats or narrator options of the header are invalid."""
         header, replay = self._read()
         viewers = Viewers(replay.program.spec)
         seats = () if header.table is None else header.table.seats
@@ -181,11 +183,11 @@ class _Draft:
     def _read(self) -> tuple[Header, Replay]:
         header, replay = self._verification.header, self._verification.replay
         if header is None or replay is None:
-            raise InternalError("a bundle is right without a header")
+            raise InternalError("a valid bundle has no header")
         return header, replay
 
     def session(self) -> tuple[Session, bytes]:
-        """The session at its last turn, once all was verified, and the specification that it plays."""
+        """Return the session at its last turn and its specification, after the whole bundle was verified."""
         header, replay = self._read()
         seed, snapshot = replay.seed, replay.snapshot
         if header.next_seed is not None:
@@ -215,7 +217,7 @@ class _Draft:
         return replace(session, due=session.next_due(now)), replay.program.document
 
     def turns(self) -> Iterator[CommittedTurn]:
-        """All its turns, read again: the lines are known to be right, and a transaction waits for them."""
+        """Yield all turns without validation: they are verified, and a transaction waits for them."""
         header, _ = self._read()
         self._bundle.seek(0)
         for _ in range(2 if header.certificate_hash is None else 3):
@@ -224,14 +226,14 @@ class _Draft:
         return _numbered(turn_of(sim.loads(line)) for line in lines)
 
     def snapshots(self, session: Session) -> Iterator[Session]:
-        """What it was like after every so many turns."""
+        """Yield the session at each snapshot turn."""
         self._states.seek(0)
         for turn, size, memories in self._kept:
             yield replace(session, turn=turn, snapshot=self._states.read(size), memories=memories)
 
 
 def _numbered(turns: Iterable[BundledTurn]) -> Iterator[CommittedTurn]:
-    """The turns of a bundle as they are recorded, with sequences of their own."""
+    """Yield the turns of a bundle as committed turns with new sequences."""
     sequence = 1
     memories: tuple[Memory, ...] = ()
     for number, turn in enumerate(turns, 1):
@@ -251,7 +253,7 @@ def _numbered(turns: Iterable[BundledTurn]) -> Iterator[CommittedTurn]:
 
 
 def _whole(turn: CommittedTurn, program: Program) -> SeenTurn:
-    """A turn with nothing cut away."""
+    """Return the unfiltered view of a turn."""
     events = enumerate(turn.events, turn.first_sequence)
     return SeenTurn(
         turn, tuple(Seen("", turn.turn, sequence, event, program.spec) for sequence, event in events)

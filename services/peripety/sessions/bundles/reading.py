@@ -1,4 +1,4 @@
-"""Bundles that anybody may have written: read once, line by line, and held to the letter."""
+"""Strict streaming reader of untrusted bundles: each line is read once and validated against the schema."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = ["Reader"]
 
 
 class Reader:
-    """A bundle that is being read: its header, its specification, its certificate, its turns, its end.
+    """Reader of a bundle: header, specification, certificate, turns and seal, in this order.
 
-    Every method raises `BundleError` at what is wrong with the lines that it reads.
+    Every method raises `BundleError` for a defect of the lines that it reads.
 
     Args:
         file: the bundle, at its beginning.
@@ -45,10 +45,10 @@ class Reader:
         self._file = file
         self._seal = Seal()
         self.line = 0
-        """The line that was read last, from 1."""
+        """Number of the last line read, from 1."""
 
     def header(self) -> Header:
-        """What the bundle says about its session."""
+        """Read the header."""
         try:
             value = self._value(self._next())
         except BundleError as error:
@@ -58,17 +58,17 @@ class Reader:
         ours = {"version": VERSION, "engine_version": ENGINE_VERSION, "rng_version": sim.RNG_VERSION}
         for name, known in ours.items():
             if name in value and value[name] != known:
-                message = f"it is of {name} {value[name]}, and this program knows {known}"
+                message = f"{name} is {value[name]}; this program supports {known}"
                 raise self._refused("OTHER_VERSION", message, pointer([name]))
         self._hold_to("header", value)
         return header_of(value)
 
     def program(self, header: Header, compiled: Callable[[bytes], Program]) -> Program:
-        """The specification, compiled.
+        """Read and compile the specification.
 
         Args:
             header: the header.
-            compiled: compiles a canonical document, or raises SpecError.
+            compiled: compiles a canonical document or raises SpecError.
         """
         line = self._next()
         try:
@@ -79,7 +79,7 @@ class Reader:
         return program
 
     def certificate(self, header: Header) -> Certificate | None:
-        """The certificate, if there is one. It is about the specification; it is not computed again."""
+        """Read the certificate, if any. It must match the specification; its contents are not recomputed."""
         if header.certificate_hash is None:
             return None
         line = self._next()
@@ -92,12 +92,12 @@ class Reader:
         return certificate
 
     def turns(self, header: Header) -> Iterator[BundledTurn]:
-        """The turns, oldest first."""
+        """Yield the turns, oldest first."""
         requests: set[str] = set()
         for turn in range(1, header.turns + 1):
             value = self._value(self._next())
             if isinstance(value, dict) and value.get("kind") == f"{KIND}.end":
-                message = f"it ends after {turn - 1} turns, and its header tells of {header.turns}"
+                message = f"the bundle ends after {turn - 1} turns, but its header declares {header.turns}"
                 raise self._refused("BUNDLE_TRUNCATED", message)
             self._hold_to("turn", value)
             if value["request_id"] in requests:
@@ -106,18 +106,18 @@ class Reader:
             yield self._turn(value)
 
     def end(self) -> None:
-        """The end: nothing is missing, nothing was changed, and nothing follows."""
+        """Read the seal, and check that nothing is missing, changed or appended."""
         expected = self._seal.line()
         self.line += 1
         found = next_line(self._file, len(expected) + 1)
         if not found:
             raise self._truncated()
         if found != expected:
-            message = f"it has to be {expected.decode().strip()} for the bytes before it"
+            message = f"the seal does not match the previous bytes; expected {expected.decode().strip()}"
             raise self._refused("BUNDLE_CHANGED", message)
         if next_line(self._file, 1):
             self.line += 1
-            raise self._refused("BUNDLE_CHANGED", "something follows the end of the bundle")
+            raise self._refused("BUNDLE_CHANGED", "the bundle has data after its seal")
 
     def _turn(self, value: Mapping[str, Any]) -> BundledTurn:
         for index, event in enumerate(value["events"]):
@@ -125,17 +125,21 @@ class Reader:
         try:
             turn = turn_of(value)
         except (TypeError, KeyError, ValueError, AttributeError):
-            raise self._refused("TURN_INVALID", "an event has other keys than its kind", "/events") from None
+            raise self._refused(
+                "TURN_INVALID", "an event has keys that its kind does not define", "/events"
+            ) from None
         kinds = [type(event) for event in turn.events]
         if kinds[0] is not Accepted or kinds[-1] is not Committed:
-            message = "the first event of a turn is accepted, and the last one committed"
+            message = "the first event of a turn must be accepted, and the last one committed"
             raise self._refused("TURN_INVALID", message, "/events")
         if kinds.count(Accepted) != 1 or kinds.count(Committed) != 1:
-            raise self._refused("TURN_INVALID", "a turn is accepted once and committed once", "/events")
+            raise self._refused(
+                "TURN_INVALID", "a turn must have exactly one accepted and one committed event", "/events"
+            )
         return turn
 
     def _next(self) -> bytes:
-        """The next line, without its end."""
+        """Read the next line without its line feed."""
         self.line += 1
         line = next_line(self._file, MOST_LINE_BYTES + 1)
         if len(line) > MOST_LINE_BYTES:
@@ -153,7 +157,7 @@ class Reader:
             raise BundleError(Defect(self.line, finding) for finding in error.findings) from None
 
     def _hold_to(self, part: str, value: Any, place: str = "") -> None:
-        """Refuse a part that is not what the schema says."""
+        """Validate a part against its schema."""
         findings = check(schema_of(part), value)
         if findings:
             raise BundleError(
@@ -162,14 +166,14 @@ class Reader:
 
     def _same_hash(self, name: str, told: str, computed: str) -> None:
         if told != computed:
-            message = f"the header tells of {name} {told}, and this is {computed}"
+            message = f"the header declares {name} {told}, but the document has {computed}"
             raise self._refused("OTHER_DOCUMENT", message)
 
     def _refused(self, code: str, message: str, path: str = "") -> BundleError:
         return BundleError([Defect(self.line, Finding(code, path, message))])
 
     def _not_ours(self) -> list[Defect]:
-        message = f"the first line is no header of kind {KIND}"
+        message = f"the first line is not a header of kind {KIND}"
         return [Defect(self.line, Finding("NOT_A_BUNDLE", "", message))]
 
     def _truncated(self) -> BundleError:

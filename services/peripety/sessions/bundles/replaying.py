@@ -1,4 +1,4 @@
-"""Turns played again from their records, and held against what was recorded of them."""
+"""Replay of recorded turns, compared with their records."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _ACTED = (ActionResolved, RuleFailed, WorldResolved)
 
 @dataclass(frozen=True, slots=True)
 class ReplayedTurn:
-    """A turn that was played again.
+    """A replayed turn.
 
     Attributes:
-        turn: its number, from 1.
-        recorded_state_hash: the hash of the state, as recorded.
-        computed_state_hash: the same as computed; empty when the turn could not be played.
-        recorded_chain_hash: the hash over all turns, as recorded.
-        computed_chain_hash: the same as computed; empty when the turn could not be played.
-        differences: how what was recorded differs from what was computed, the least parts, with pointers
-            into `{record, events}`; none when nothing does.
+        turn: number of the turn, from 1.
+        recorded_state_hash: recorded hash of the state.
+        computed_state_hash: computed hash of the state; empty if the turn could not be played.
+        recorded_chain_hash: recorded hash over all turns.
+        computed_chain_hash: computed hash over all turns; empty if the turn could not be played.
+        differences: minimal differences between recorded and computed values, with pointers into `{record,
+            events}`.
     """
 
     turn: int
@@ -55,23 +55,23 @@ class ReplayedTurn:
 
     @property
     def matches(self) -> bool:
-        """Whether the turn came to all that was recorded of it."""
+        """True if the computed turn equals the recorded one."""
         return not self.differences
 
 
 class Replay:
-    """A session that is played again, turn by turn, on what was computed of the turn before.
+    """Replay of a session turn by turn; each turn starts from the computed state of the previous one.
 
     Args:
         program: the scenario.
-        first_seed: where its randomness came from at first.
+        first_seed: initial seed of the session.
 
     Attributes:
         program: the scenario.
-        turn: how many turns were played.
-        seed: where the randomness comes from now.
-        status: whether the run goes on.
-        snapshot: the engine's state, complete.
+        turn: number of turns played.
+        seed: current seed.
+        status: status of the run.
+        snapshot: complete state of the engine.
         state_hash: SHA-256 of the state tree.
         chain_hash: hash over all turns so far.
     """
@@ -88,16 +88,16 @@ class Replay:
         self.chain_hash = sim.chain_start(first_seed, program.spec_hash)
 
     def play(self, record: Mapping[str, Any] | None, events: Sequence[Event]) -> ReplayedTurn:
-        """Play the next turn.
+        """Replay the next turn.
 
         Args:
-            record: its record, parsed with `sim.loads`, once its schema holds; None when there is none.
-            events: what was streamed of it, the last one being `Committed`.
+            record: its valid record, parsed with `sim.loads`; None if it is missing.
+            events: its streamed events, the last one being `Committed`.
         """
         self.turn += 1
         recorded = events[-1]
         if not isinstance(recorded, Committed):
-            raise TypeError("a turn ends with Committed")
+            raise TypeError("the last event of a turn must be Committed")
         found = tuple(self._play(record, events, recorded))
         return ReplayedTurn(
             turn=self.turn,
@@ -112,7 +112,9 @@ class Replay:
         self, record: Mapping[str, Any] | None, events: Sequence[Event], recorded: Committed
     ) -> Iterator[Finding]:
         if self._failed or record is None:
-            reason = "a turn before it could not be played" if self._failed else "it has no record"
+            reason = (
+                "an earlier turn cannot be replayed" if self._failed else "its record is missing or invalid"
+            )
             self._failed = True
             yield _not_playable(reason)
             return
@@ -149,14 +151,15 @@ def _record_differences(record: Mapping[str, Any], played: Played) -> Iterator[F
 
 
 def _event_differences(events: Sequence[Event], played: Played, kinds: tuple[type, ...]) -> Iterator[Finding]:
-    """How the events of some kinds differ. Dice stand apart: they may have been cast between actions."""
+    """Yield the differences of the events of some kinds.
+
+    Dice are compared separately, as they may lie between actions.
+    """
     recorded = [(index, event) for index, event in enumerate(events) if isinstance(event, kinds)]
     computed = [event for event in played.events if isinstance(event, kinds)]
     if len(recorded) != len(computed):
         names = ", ".join(sorted(kind_of(event) for event in computed)) or "none"
-        message = (
-            f"{len(recorded)} events tell of what was decided, and {len(computed)} were computed: {names}"
-        )
+        message = f"{len(recorded)} mechanics events are recorded, but {len(computed)} were computed: {names}"
         yield Finding("TURN_DIFFERS", "/events", message)
         return
     for (index, event), again in zip(recorded, computed, strict=True):
@@ -167,9 +170,9 @@ def _differences(recorded: Any, computed: Any, place: str) -> Iterator[Finding]:
     if sim.canonical(recorded) == sim.canonical(computed):
         return
     for inner, one, other in differences(recorded, computed):
-        message = f"the record says {shown(one)}, and {shown(other)} was computed"
+        message = f"recorded {shown(one)}, computed {shown(other)}"
         yield Finding("TURN_DIFFERS", f"{place}{pointer(inner)}", message)
 
 
 def _not_playable(reason: str) -> Finding:
-    return Finding("TURN_NOT_PLAYABLE", "/record", f"the turn cannot be played again: {reason}")
+    return Finding("TURN_NOT_PLAYABLE", "/record", f"the turn cannot be replayed: {reason}")

@@ -1,4 +1,4 @@
-"""Whether a bundle is right: read to its end, every turn played again. It needs nothing but the file."""
+"""Verification of a bundle without a store: read it to its end and replay every turn."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["Verdict", "Verification"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of verifying a bundle.
+    """Result of the verification of a bundle.
 
     Attributes:
-        header: what it says about its session; None when it could not be read.
-        turns: how many turns were played again.
-        mismatches: how many of them did not come to what was recorded.
-        defects: what is wrong; of the turns that do not match only the first one is explained.
+        header: the header; None if it could not be read.
+        turns: number of replayed turns.
+        mismatches: number of turns that differ from their records.
+        defects: the defects; of the mismatching turns, only the first one is explained.
     """
 
     header: Header | None
@@ -39,20 +39,20 @@ class Verdict:
 
     @property
     def right(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if the bundle has no defects."""
         return not self.defects
 
 
 class Verification:
-    """A bundle that is being verified; memory is bounded by its longest line.
+    """Verification of a bundle in progress; memory is bounded by its longest line.
 
     Args:
         file: the bundle, at its beginning.
-        compiled: compiles the specification; by default for the core of this process.
+        compiled: compiles the specification; by default for the engine core of this process.
 
     Attributes:
-        header: what the bundle says about its session; None before it was read.
-        replay: the session as it was played again so far; None before its first turn can be played.
+        header: the header; None before it was read.
+        replay: the replay so far; None before the first turn can be played.
     """
 
     def __init__(self, file: IO[bytes], compiled: Callable[[bytes], Program] = sim.compile_canonical) -> None:
@@ -64,7 +64,7 @@ class Verification:
         self.replay: Replay | None = None
 
     def turns(self) -> Iterator[tuple[BundledTurn, ReplayedTurn]]:
-        """Read the bundle to its end, and play each turn again. Nothing that is wrong with it is raised."""
+        """Read the bundle to its end and replay each turn; defects are collected and not raised."""
         reader = self._reader
         try:
             header = self.header = reader.header()
@@ -76,7 +76,7 @@ class Verification:
                 self._note(replayed)
                 yield turn, replayed
             if header.chain_hash != replay.chain_hash and not self._mismatches:
-                message = f"the header says {header.chain_hash}, and the turns come to {replay.chain_hash}"
+                message = f"the header declares {header.chain_hash}, but the turns have {replay.chain_hash}"
                 self._defects.append(Defect(1, Finding("TURN_DIFFERS", "/chain_hash", message)))
             reader.end()
         except BundleError as error:
@@ -90,11 +90,11 @@ class Verification:
 
     @property
     def line(self) -> int:
-        """The line that was read last, from 1."""
+        """Number of the last line read, from 1."""
         return self._reader.line
 
     @property
     def verdict(self) -> Verdict:
-        """What came of it so far."""
+        """The result so far."""
         turns = 0 if self.replay is None else self.replay.turn
         return Verdict(self.header, turns, self._mismatches, tuple(self._defects))

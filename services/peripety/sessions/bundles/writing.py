@@ -1,4 +1,4 @@
-"""Bundles as they are written: line after line, so that none is ever held whole."""
+"""Streaming writer of bundles: one line at a time, so that no bundle is held in memory."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ __all__ = ["Writer"]
 
 
 class Writer:
-    """Gives the lines of one bundle, with their ends; they are to be asked for in this order."""
+    """Encoder of the lines of one bundle; its methods must be called in this order."""
 
     def __init__(self) -> None:
         self._seal = Seal()
 
     def header(self, header: Header) -> bytes:
-        """The first line."""
+        """Return the first line."""
         return self._line(sim.canonical(header_fields(header)))
 
     def document(self, document: bytes) -> bytes:
-        """The specification, then its certificate, if there is one: both in canonical form."""
+        """Return the line of the specification or of its certificate, both in canonical form."""
         return self._line(document)
 
     def turn(self, turn: BundledTurn) -> bytes:
-        """The line of the next turn."""
+        """Return the line of the next turn."""
         return self._line(sim.canonical(turn_fields(turn)))
 
     def end(self) -> bytes:
-        """The last line."""
+        """Return the last line."""
         return self._seal.line()
 
     def _line(self, text: bytes) -> bytes:

@@ -1,1 +1,1 @@
-"""Sessions ↔ protobuf messages, nothing else: what is asked, what is told, and the parts of both."""
+"""Conversion between sessions and protobuf messages."""

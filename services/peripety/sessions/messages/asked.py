@@ -1,4 +1,4 @@
-"""Requests of the contract, as what the domain is asked for."""
+"""Conversion of request messages to domain requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["comparison", "fork", "new_session", "odds_request", "rewinding", "tu
 
 
 def new_session(request: pb.CreateSessionRequest) -> NewSession:
-    """The session that a request wants."""
+    """Convert a request to create a session."""
     return NewSession(
         request_id=request.request_id,
         scenario_id=request.scenario_id,
@@ -42,13 +42,13 @@ def _narrator(options: pb.NarratorOptions) -> NarratorOptions:
 
 
 def odds_request(request: pb.GetOddsRequest) -> OddsRequest:
-    """The look into the future that a request wants.
+    """Convert a request for a forecast.
 
     Raises:
-        InvalidArgumentError: nobody is called by that number.
+        InvalidArgumentError: the persona is unknown.
     """
     if request.persona and request.persona not in PERSONAS:
-        raise refuse(".persona", "is no Persona")
+        raise refuse(".persona", "is not a known Persona")
     return OddsRequest(
         session_id=request.session_id,
         persona=PERSONAS.get(request.persona, "random"),
@@ -60,7 +60,7 @@ def odds_request(request: pb.GetOddsRequest) -> OddsRequest:
 
 
 def fork(request: pb.ForkSessionRequest) -> Fork:
-    """The fork that a request wants."""
+    """Convert a request to fork a session."""
     return Fork(
         request_id=request.request_id,
         session_id=request.session_id,
@@ -71,7 +71,7 @@ def fork(request: pb.ForkSessionRequest) -> Fork:
 
 
 def rewinding(request: pb.RewindSessionRequest) -> Rewinding:
-    """The rewind that a request wants."""
+    """Convert a request to rewind a session."""
     return Rewinding(
         request_id=request.request_id,
         session_id=request.session_id,
@@ -82,7 +82,7 @@ def rewinding(request: pb.RewindSessionRequest) -> Rewinding:
 
 
 def comparison(request: pb.CompareBranchesRequest) -> Comparison:
-    """The comparison that a request wants."""
+    """Convert a request to compare sessions."""
     return Comparison(
         session_id=request.session_id,
         other_session_id=request.other_session_id,
@@ -93,7 +93,7 @@ def comparison(request: pb.CompareBranchesRequest) -> Comparison:
 
 
 def turn_request(request: pb.TakeTurnRequest) -> TurnRequest:
-    """The turn that a request wants."""
+    """Convert a request to play a turn."""
     return TurnRequest(
         session_id=request.session_id,
         request_id=request.request_id,
@@ -106,7 +106,7 @@ def turn_request(request: pb.TakeTurnRequest) -> TurnRequest:
 
 
 def watch_request(request: pb.WatchSessionRequest) -> WatchRequest:
-    """The session that a request wants to follow."""
+    """Convert a request to watch a session."""
     return WatchRequest(
         session_id=request.session_id,
         pov=request.pov_entity_id or None,

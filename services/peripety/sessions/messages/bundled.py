@@ -1,4 +1,4 @@
-"""Bundles that come in, and replays that go out."""
+"""Conversion of imported bundles and of replay events."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MOST_CHUNK_BYTES = 1 << 20
 
 
 async def pieces_of(requests: AsyncIterator[pb.ImportSessionRequest]) -> tuple[str, AsyncIterator[bytes]]:
-    """The id of the request that a bundle comes with, and the bundle piece by piece.
+    """Return the request id of an import and the chunks of its bundle.
 
     Raises:
-        InvalidArgumentError: there is no first message, or its id is none.
+        InvalidArgumentError: the first message is missing, or its request id is invalid.
     """
     first = await anext(requests, None)
     request_id = "" if first is None else first.request_id
@@ -32,9 +32,7 @@ async def pieces_of(requests: AsyncIterator[pb.ImportSessionRequest]) -> tuple[s
         request = first
         while request is not None:
             if len(request.chunk) > _MOST_CHUNK_BYTES:
-                raise refuse(
-                    ".chunk", f"has {len(request.chunk)} bytes; at most {_MOST_CHUNK_BYTES} are taken"
-                )
+                raise refuse(".chunk", f"has {len(request.chunk)} bytes; the limit is {_MOST_CHUNK_BYTES}")
             yield request.chunk
             request = await anext(requests, None)
 
@@ -42,7 +40,7 @@ async def pieces_of(requests: AsyncIterator[pb.ImportSessionRequest]) -> tuple[s
 
 
 def replayed(sequence: int, turn: ReplayedTurn | ReplayCompleted) -> pb.ReplaySessionResponse:
-    """An event of a replay."""
+    """Convert a replayed turn or the result of a replay to a message."""
     if isinstance(turn, ReplayCompleted):
         completed = pb.ReplaySessionResponse.Completed(
             turns=turn.turns, mismatches=turn.mismatches, core=turn.core

@@ -1,4 +1,4 @@
-"""What requests and answers of sessions share: actions, changes, standings, times."""
+"""Conversion of the parts that requests and responses share: actions, changes, statuses and times."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def action_call(index: int, call: engine.ActionCall) -> ActionCall:
-    """The action of a request at an index of its list.
+    """Convert the action at an index of a request's list.
 
     Raises:
         InvalidArgumentError: a parameter is empty.
@@ -62,17 +62,17 @@ def _param_value(value: Any) -> engine.ParamValue:
 
 
 def action_to_proto(call: ActionCall) -> engine.ActionCall:
-    """An action that was tried."""
+    """Convert an action call to a message."""
     return engine.ActionCall(action_id=call.action_id, params=params_to_proto(call.params))
 
 
 def params_to_proto(params: Mapping[str, Any]) -> dict[str, engine.ParamValue]:
-    """The parameters of an action."""
+    """Convert the parameters of an action to messages."""
     return {name: _param_value(value) for name, value in params.items()}
 
 
 def legal_actions(spec: Mapping[str, Any], ids: Iterable[str]) -> list[engine.LegalAction]:
-    """What can be tried, as the scenario describes it."""
+    """Convert legal actions to messages with the descriptions of the scenario."""
     actions = {action["id"]: action for action in spec["actions"]}
     return [
         engine.LegalAction(
@@ -97,7 +97,7 @@ def _param_schema(name: str, schema: Mapping[str, Any]) -> engine.Param:
 
 
 def change_to_proto(change: Change) -> engine.Change:
-    """A change, its values as canonical JSON."""
+    """Convert a change to a message; its values are canonical JSON."""
     return engine.Change(
         path=change.path,
         op=engine.EffectOp.Value(f"EFFECT_OP_{change.op.upper()}"),
@@ -113,17 +113,17 @@ def _cause(cause: str) -> engine.Cause:
 
 
 def log_line(line: LogLine) -> engine.LogLine:
-    """A line of the log."""
+    """Convert a log line to a message."""
     return engine.LogLine(turn=line.turn, message=line.message, cause=_cause(line.cause))
 
 
 def rule_error(error: RuleError) -> engine.RuleError:
-    """A rule that failed, or did not hold."""
+    """Convert the error of a rule that failed or rejected an action to a message."""
     return engine.RuleError(code=error.code, rule=error.rule, message=error.message)
 
 
 def status_to_proto(status: Status) -> engine.RunStatus:
-    """Whether the run goes on."""
+    """Convert the status of a run to a message."""
     return engine.RunStatus(
         kind=engine.RunStatusKind.Value(f"RUN_STATUS_KIND_{status.kind.upper()}"),
         condition=status.condition or "",
@@ -132,7 +132,7 @@ def status_to_proto(status: Status) -> engine.RunStatus:
 
 
 def roll_to_proto(roll: RollResult) -> engine.Roll:
-    """A die that was cast."""
+    """Convert a die roll to a message."""
     return engine.Roll(
         kind=roll.kind,
         target=roll.target or "",
@@ -144,7 +144,7 @@ def roll_to_proto(roll: RollResult) -> engine.Roll:
 
 
 def timestamp(microseconds: int) -> Timestamp:
-    """A time, from microseconds since 1970."""
+    """Convert microseconds since 1970 to a timestamp message."""
     time = Timestamp()
     time.FromMicroseconds(microseconds)
     return time

@@ -1,4 +1,4 @@
-"""Tables, seats and what they hand in ↔ protobuf messages."""
+"""Conversion of seats and submissions to and from messages."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ORDERS = {
 
 
 def table_from_proto(table: pb.Table) -> Table:
-    """The table that a request wants.
+    """Convert the seat configuration of a request.
 
     Raises:
-        InvalidArgumentError: no order has that number.
+        InvalidArgumentError: the seat order is unknown.
     """
     if table.order not in _ORDERS:
-        raise refuse(".table.order", "is no SeatOrder")
+        raise refuse(".table.order", "is not a known SeatOrder")
     timeout = table.seat_timeout
     return Table(
         tuple(Seat(seat.seat_id, seat.entity_id) for seat in table.seats),
@@ -36,7 +36,7 @@ def table_from_proto(table: pb.Table) -> Table:
 
 
 def table_to_proto(table: Table) -> pb.Table:
-    """A table as it is told."""
+    """Convert a seat configuration to a message."""
     timeout = None
     if table.seconds is not None:
         timeout = Duration()
@@ -49,7 +49,7 @@ def table_to_proto(table: Table) -> pb.Table:
 
 
 def submission(request: pb.SubmitActionsRequest) -> Submission:
-    """What a seat hands in."""
+    """Convert a request to submit the actions of a seat."""
     return Submission(
         session_id=request.session_id,
         request_id=request.request_id,

@@ -1,4 +1,4 @@
-"""What the domain tells, as messages of the contract."""
+"""Conversion of domain objects to response messages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def session_message(seen: SeenSession) -> pb.Session:
-    """A session as a viewer sees it."""
+    """Convert the view of a session to a message."""
     session = seen.session
     return pb.Session(
         session_id=session.session_id,
@@ -87,7 +87,7 @@ def _narrator(options: NarratorOptions) -> pb.NarratorOptions | None:
 
 
 def summary(session: SessionSummary) -> pb.SessionSummary:
-    """A session without its weight."""
+    """Convert a session summary to a message."""
     return pb.SessionSummary(
         session_id=session.session_id,
         scenario_id=session.scenario_id,
@@ -101,7 +101,7 @@ def summary(session: SessionSummary) -> pb.SessionSummary:
 
 
 def comparison(compared: Compared) -> pb.CompareBranchesResponse:
-    """How two sessions differ."""
+    """Convert a comparison of two sessions to a message."""
     return pb.CompareBranchesResponse(
         common_turn=compared.common_turn,
         differences=[
@@ -125,7 +125,7 @@ def _json(value: Any) -> bytes | None:
 
 
 def odds_message(sequence: int, odds: Odds) -> pb.GetOddsResponse:
-    """The odds after some of the futures."""
+    """Convert the current forecast to a message."""
     return pb.GetOddsResponse(
         sequence=sequence,
         turn=odds.turn,
@@ -144,7 +144,7 @@ def odds_message(sequence: int, odds: Odds) -> pb.GetOddsResponse:
 
 
 def turn_message(seen: SeenTurn) -> pb.Turn:
-    """A turn as a list shows it: what its events say, without those that were void in the end."""
+    """Convert the view of a turn to a message for lists; void events are left out."""
     turn = pb.Turn(
         turn=seen.turn.turn,
         request_id=seen.turn.request_id,
@@ -176,12 +176,12 @@ def turn_message(seen: SeenTurn) -> pb.Turn:
 
 
 def turn_bytes(seen: SeenTurn) -> int:
-    """The bytes of the largest message that carries a turn or an event of it."""
+    """Return the size of the largest message that carries a turn or one of its events."""
     return max(turn_message(seen).ByteSize(), *(turn_event(event).ByteSize() for event in seen.events))
 
 
 def turn_event(seen: Seen) -> pb.TurnEvent:
-    """An event of a turn as a viewer sees it."""
+    """Convert the view of an event to a message."""
     event = pb.TurnEvent(session_id=seen.session_id, turn=seen.turn, sequence=seen.sequence)
     if seen.event is not None:
         message: dict[str, Any] = {happened.kind_of(seen.event): _members(seen.event, seen.spec)}
@@ -190,7 +190,7 @@ def turn_event(seen: Seen) -> pb.TurnEvent:
 
 
 def _members(event: happened.Event, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an event's message: those of the event under the same names, in their protobuf form."""
+    """Return the fields of an event's message, converted from the event's fields of the same names."""
     converters = _CONVERTERS | {"legal_actions": partial(legal_actions, spec)}
     return {
         field.name: converters.get(field.name, _unchanged)(getattr(event, field.name))
@@ -216,4 +216,4 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "status": status_to_proto,
     "usage": spent_to_proto,
 }
-"""How the fields of events become those of messages; the others are the same in both."""
+"""Converters of event fields to message fields; other fields are the same in both."""

@@ -1,4 +1,4 @@
-"""What followers of a session are told, as the bytes that are sent."""
+"""Encoding of watch events as message bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["watched"]
 
 
 def watched(event: WatchEvent) -> bytes:
-    """An event as the bytes of its message; those of a turn are encoded once for all who see the same."""
+    """Encode a watch event; an event of a turn is encoded once for all viewers with the same view."""
     match event:
         case Heartbeat():
             beat = pb.WatchSessionResponse.Heartbeat(last_sequence=event.last_sequence)

@@ -1,1 +1,1 @@
-"""The half of a turn that a language model tells, and the server when the model cannot."""
+"""Narration of turns by a language model, with a fallback narration if the model fails."""

@@ -1,4 +1,4 @@
-"""JSON values in less room, so that no prompt grows with a state."""
+"""Truncation of JSON values to a size limit, so that prompts do not grow with the state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["abridged", "clipped", "size", "text_of"]
 
-# How many items of a container and characters of a text are shown, from generous to sparse.
+# Limits on items of a container and characters of a string, from generous to sparse.
 _GENEROSITY = (
     (64, 400),
     (48, 240),
@@ -25,22 +25,22 @@ _CUT = "\u2026"
 
 
 def text_of(value: Any) -> str:
-    """A JSON value as a model is sent it."""
+    """Encode a JSON value as sent to a model."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def size(value: Any) -> int:
-    """The bytes of a JSON value in a prompt."""
+    """Return the size of a JSON value in a prompt, in bytes."""
     return len(text_of(value).encode())
 
 
 def clipped(text: str, limit: int) -> str:
-    """A text of at most `limit` characters, with a mark where it was cut."""
+    """Truncate a text to `limit` characters and mark the cut."""
     return text if len(text) <= limit else f"{text[: limit - 1]}{_CUT}"
 
 
 def abridged(value: Any, room: int) -> Any:
-    """A JSON value in at most `room` bytes, long texts and containers cut with a mark; else None."""
+    """Truncate long strings and containers to fit a value into `room` bytes; return None if impossible."""
     for items, characters in _GENEROSITY:
         shown = _sparse(value, items, characters)
         if size(shown) <= room:
@@ -52,7 +52,7 @@ def _sparse(value: Any, items: int, characters: int) -> Any:
     if isinstance(value, str):
         return clipped(value, characters)
     if isinstance(value, list):
-        # What was added last is at the end.
+        # Lists grow at the end, so both ends are shown.
         head, tail = items - items // 2, items // 2
         shown = value if len(value) <= items else [*value[:head], _CUT, *value[len(value) - tail :]]
         return [_sparse(item, items, characters) for item in shown]

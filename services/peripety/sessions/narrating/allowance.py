@@ -1,4 +1,4 @@
-"""What the telling of a turn may use: time, calls, tokens and money."""
+"""Budget of a narration: time, calls, tokens and money."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Allowance"]
 
-# What is left of the caller's time for storing the turn.
+# Part of the caller's time reserved for storing the turn.
 _RESERVE_SECONDS = 1.0
 
 
 class Allowance:
-    """What one telling may use, and what it has used.
+    """Budget and usage of one narration.
 
     Args:
-        seconds: the most time; never more than the caller has left.
-        options: the budgets of the turn and of the session.
-        before: what the session had used before the turn.
+        seconds: time limit; never more than the caller has left.
+        options: budgets of the turn and of the session.
+        before: usage of the session before the turn.
     """
 
     def __init__(self, seconds: float, options: NarratorOptions, before: Spent) -> None:
@@ -42,30 +42,30 @@ class Allowance:
 
     @property
     def used(self) -> Spent:
-        """What all calls used, as far as it is known."""
+        """Known usage of all calls so far."""
         return self._used + self._under_way
 
     @property
     def seconds(self) -> float:
-        """The time that is left, never negative."""
+        """Remaining seconds, never negative."""
         return max(0.0, self._until - time.monotonic())
 
     def note(self, spent: Spent, *, ended: bool = True) -> None:
-        """Account for a question to a model.
+        """Record the usage of a model call.
 
         Args:
-            spent: all that the question used so far.
-            ended: whether that is final.
+            spent: total usage of the call so far.
+            ended: True if that is final.
         """
         self._under_way = spent
         if ended:
             self._used, self._under_way = self.used, Spent()
 
     def budget(self) -> Budget | None:
-        """What the next question may use: what is left of both budgets; None for no cap.
+        """Return the budget of the next call: the remainder of both budgets, or None for no limit.
 
         Raises:
-            ResourceExhaustedError: nothing is left (code BUDGET_EXHAUSTED).
+            ResourceExhaustedError: the budget is used up (code BUDGET_EXHAUSTED).
         """
         turn, session = self._options.turn_budget, self._options.session_budget
         left = []
@@ -82,7 +82,7 @@ def _amount(spent: Spent) -> Amount:
 
 
 def _least(budgets: list[Budget]) -> Budget:
-    """The budget that keeps to all of them."""
+    """Return the budget that satisfies all given budgets."""
     return Budget(
         max_calls=_smallest(budget.max_calls for budget in budgets),
         max_tokens=_smallest(budget.max_tokens for budget in budgets),

@@ -1,6 +1,7 @@
-"""What a narrator is told once and for all: the scenario as its public rules tell it, in words.
+"""Scenario description for the narrator's system prompt, derived from the public rules.
 
-Nothing in it hangs on a turn, so that every prompt of a session begins with the same bytes.
+It does not depend on the turn, so all prompts of a session begin with the same bytes and hit the prompt
+cache.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ _STATE_BYTES = 6_000
 
 
 def background(spec: Mapping[str, Any], view: SessionView, language: str | None) -> dict[str, Any]:
-    """The scenario, for those who see `view`.
+    """Return the scenario description for one view.
 
     Args:
         spec: the scenario.
-        view: what they see of its state.
-        language: the language to narrate in; None for the scenario's own.
+        view: the visible part of the state.
+        language: language of the narration; None for the scenario's own.
     """
     public = Public(spec)
     told = {
@@ -55,7 +56,7 @@ def background(spec: Mapping[str, Any], view: SessionView, language: str | None)
 
 
 def cast_of(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Who takes part, as far as there is room: id, name and kind."""
+    """Return id, name and kind of the entities, up to a limit."""
     entities = spec.get("entities", ())[:_CAST]
     return [_named(entity, "name", "kind") for entity in entities]
 
@@ -86,13 +87,13 @@ def _decay(spec: Mapping[str, Any], public: Public) -> Iterator[str]:
 
 
 def _scope(spec: Mapping[str, Any], public: Public) -> Iterator[tuple[str, str]]:
-    """What the narrator may do by itself, by path."""
+    """Yield the paths that the narrator may change, with the permitted operations."""
     ways: dict[str, list[str]] = {}
     for allowance in sim.narrator_scope(spec):
         path = sim.format_path(allowance.path)
         values = [json.loads(value) for value in allowance.values or ()]
         done = [{"op": allowance.operation, "path": path, "value": value} for value in values or [None]]
-        # What is not seen is never written knowingly.
+        # An operation whose effect is not visible is left out, as the narrator could not use it knowingly.
         seen = [effect["value"] for effect in public.effects(done)]
         if seen:
             ways.setdefault(path, []).append(_way(allowance, seen))
@@ -100,7 +101,7 @@ def _scope(spec: Mapping[str, Any], public: Public) -> Iterator[tuple[str, str]]
 
 
 def _way(allowance: sim.Allowance, values: list[Any]) -> str:
-    """One operation, such as `inc by at most 3`."""
+    """Describe one operation, such as `inc by at most 3`."""
     below = " (also of what is in it)" if allowance.below else ""
     if allowance.operation == "pop":
         return f"pop{below}"

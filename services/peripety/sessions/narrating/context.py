@@ -1,8 +1,9 @@
-"""What a narrator is told about a turn: only what its audience may know, and never more than fits.
+"""User message of the narrator's prompt: the turn, limited to what its audience may know and to a fixed size.
 
-The system text is the same for the life of a session. The question changes from turn to turn, and takes a
-small part of the prompt whatever the size of the state: four fifths of it stay as they were, and the last
-turn of a long session costs what its twentieth did. Whatever the other parts leave goes to the past.
+The system text is the same for the life of a session. The user message changes every turn, but is a small
+part of the prompt whatever the size of the state: about four fifths of the prompt stay the same and can be
+cached. The last turn of a long session therefore costs as much as its twentieth. The history gets the bytes
+that the other parts leave.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 __all__ = ["cache_plan", "facts_of", "fixed_bytes", "question", "system_text"]
 
 _FLOOR_BYTES = 1_400
-"""Room for the question of even the smallest scenario, so that it stays useful."""
+"""Minimum size of the user message, so that it is useful even for the smallest scenario."""
 _SHARE_OF_FIXED = 0.24
 _SHARES = {"input": 0.2, "facts": 0.45, "view": 0.3, "legal_actions": 0.1, "memories": 0.1}
-"""The most of the room that each part takes, in the order in which they are served.
+"""Maximum share of each part, in the order in which they are filled.
 
-What the player said is told beyond its share as well, but the others make room for no more than that.
+The player's input may exceed its share, but the other parts do not shrink further for it.
 """
 _INPUT_CHARACTERS = 4_000
 _NAME_CHARACTERS = 120
@@ -45,25 +46,25 @@ _LEGAL_ACTIONS = 16
 _MEMORIES = 16
 _KEPT_TEXTS = 64
 _TURNS_AT_LENGTH = 3
-# How many changes and log lines are told, and the bytes of their values, from generous to sparse.
+# Limits on changes, log lines and bytes of their values, from generous to sparse.
 _GENEROSITY = ((24, 8, 400), (16, 8, 160), (12, 6, 80), (8, 4, 60), (5, 3, 48), (3, 2, 40), (1, 1, 40))
 _EXPECTED_TURNS = 50
 
 
 def system_text(scene: Scene) -> str:
-    """The instructions, and the scenario as its public rules tell it: the same in every turn of a session."""
+    """Return the system text: instructions and scenario, identical in every turn of a session."""
     session, view = scene.session, scene.view
     language = session.narrator.language
     return _system_text(_Telling(session.spec_hash, view.viewer, language, scene.spec, view))
 
 
 def question(scene: Scene, played: Played | None, *, beside: int = 0) -> str:
-    """The last message: one JSON object, what changes least standing first.
+    """Return the user message: one JSON object, with the most stable parts first.
 
     Args:
         scene: the turn.
-        played: the turn to its end, where the narrator may know it; None while it may still act.
-        beside: what else of the prompt stays the same; see `fixed_bytes`.
+        played: the result of the turn if the narrator may know it; None while it may still act.
+        beside: size of further constant parts of the prompt, such as tools.
     """
     room = max(_FLOOR_BYTES, int((len(system_text(scene).encode()) + beside) * _SHARE_OF_FIXED))
     tree = scene.stage.board.state.tree() if played is None else played.tree
@@ -86,33 +87,33 @@ def question(scene: Scene, played: Played | None, *, beside: int = 0) -> str:
 
 
 def fixed_bytes(tools: Iterable[Tool]) -> int:
-    """The bytes that tools have in a prompt; they stay the same beside the system text."""
+    """Return the size of tools in a prompt in bytes; they are constant like the system text."""
     return size([[tool.name, tool.description, tool.input_schema] for tool in tools])
 
 
 def facts_of(scene: Scene, played: Played | None) -> dict[str, Any]:
-    """What was decided in the turn, as far as the audience may know it.
+    """Return the facts of the turn that the audience may know.
 
     Args:
         scene: the turn.
-        played: the turn to its end; None for what was decided of it so far.
+        played: the result of the turn; None for the decisions so far.
     """
     facts = _facts(scene, played, *_GENEROSITY[0])
     return facts | ({"input": clipped(scene.input, _INPUT_CHARACTERS)} if scene.input else {})
 
 
 def cache_plan(scene: Scene) -> CacheConfig:
-    """How to have the prompt cached: the turns to come begin in the same way."""
+    """Return the prompt-cache settings: the expected reuse is the number of remaining turns."""
     to_come = scene.spec.get("horizon", _EXPECTED_TURNS) - scene.turn
     return CacheConfig(expected_reuse=max(1, to_come))
 
 
-# --- what stays the same ---
+# --- constant parts ---
 
 
 @dataclass(frozen=True, slots=True)
 class _Telling:
-    """What a system text hangs on; the spec and the view follow from the rest."""
+    """Cache key of a system text; the spec and the view follow from the other fields."""
 
     spec_hash: str
     viewer: str | None
@@ -127,11 +128,11 @@ def _system_text(telling: _Telling) -> str:
     return f"{prompt('narrate')}\n{text_of(scenario)}\n"
 
 
-# --- the turn ---
+# --- parts of the turn ---
 
 
 def _fitting_facts(scene: Scene, played: Played | None, room: int) -> dict[str, Any]:
-    """The facts in at most `room` bytes, or as few as there are."""
+    """Return the facts truncated to `room` bytes, or the sparsest form."""
     for limits in _GENEROSITY:
         facts = _facts(scene, played, *limits)
         if size(facts) <= room:
@@ -175,7 +176,7 @@ def _change(change: Mapping[str, Any], value_bytes: int) -> dict[str, Any]:
 
 
 def _legal_actions(scene: Scene, room: int) -> list[dict[str, Any]]:
-    """What can be tried now, as far as there is room."""
+    """Return the legal actions that fit."""
     legal = set(scene.stage.board.legal_actions)
     actions = [_suggested(action) for action in scene.spec["actions"] if action["id"] in legal]
     return list(_first(actions[:_LEGAL_ACTIONS], room))
@@ -187,14 +188,14 @@ def _suggested(action: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _history(scene: Scene, room: int) -> list[dict[str, Any]]:
-    """The turns before in at most `room` bytes: several in short rather than one at length."""
+    """Return the previous turns in at most `room` bytes; several short summaries beat one long one."""
     turns = summaries(scene)
     most, shorter = _newest(turns, room), _newest([in_brief(turn) for turn in turns], room)
     return most if len(most) >= min(_TURNS_AT_LENGTH, len(shorter)) else shorter
 
 
 def _memories(scene: Scene) -> list[dict[str, Any]]:
-    """What the audience may read of what is remembered, oldest first."""
+    """Return the memories that the audience may read, oldest first."""
     return [
         {"turn": memory.turn, "whose": memory.owner, "about": memory.scope, "content": memory.content}
         for memory in recalled(scene.session.memories, scene.view.viewer)[-_MEMORIES:]
@@ -202,7 +203,7 @@ def _memories(scene: Scene) -> list[dict[str, Any]]:
 
 
 def _since_start(scene: Scene, tree: Any) -> Any:
-    """How the state differs from that of the start, which the system text tells: a JSON merge patch."""
+    """Return the difference of the state to the start state in the system text, as a JSON merge patch."""
     return _patch(scene.view.state(scene.spec["state"]), scene.view.state(tree))
 
 
@@ -219,12 +220,12 @@ def _patch(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Whether two values are the same; to Python alone `true` would equal 1."""
+    """Return True if two values are equal as JSON; in Python alone `true` would equal 1."""
     return first == second and text_of(first) == text_of(second)
 
 
 def _first(items: Sequence[Any], room: int) -> Iterator[Any]:
-    """The first of some items that find room together."""
+    """Yield the first items that fit together."""
     for item in items:
         room -= size(item) + 1
         if room < 0:
@@ -233,7 +234,7 @@ def _first(items: Sequence[Any], room: int) -> Iterator[Any]:
 
 
 def _newest(items: Sequence[Any], room: int) -> list[Any]:
-    """The last of some items that find room together, in their order."""
+    """Return the last items that fit together, in their order."""
     return list(_first(items[::-1], room))[::-1]
 
 

@@ -1,7 +1,7 @@
-"""What a narrator does with tools: acts for what the player said, reads the state, casts dice.
+"""Execution of the narrator's tool calls: actions for the player's input, state queries and dice.
 
-The engine decides about every call at once, and what it did stays done. A result is short JSON; that of a
-call which failed says how to do better.
+The engine decides about every call at once, and executed calls are not undone. A result is short JSON; the
+result of a failed call explains how to correct it.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
 __all__ = ["Hands"]
 
 _CALLS = 16
-"""The most calls of one answer that are carried out."""
+"""Maximum number of calls of one answer that are executed."""
 _ANSWERED_CALLS = 64
-"""The most that are answered at all."""
+"""Maximum number of calls of one answer that get a result."""
 _ACTIONS = 16
-"""The most actions of a turn, the player's included."""
+"""Maximum number of actions of a turn, including the player's."""
 _ARGUMENTS_CHARACTERS = 16 * 1024
 _NAME_CHARACTERS = 64
 _NAMES = 24
 _RESULT_CHARACTERS = 4_000
-# What a turn changes is sent in one message.
+# The changes of a turn are sent in one message.
 _RECORD_BYTES = 512 * 1024
 _KEPT_VERSIONS = 64
 
 
 class _RefusedError(Exception):
-    """A call that is not carried out; the text says how to do better."""
+    """A rejected call; the text explains how to correct it."""
 
 
 class Hands:
-    """Carries out the calls of one turn.
+    """Executor of the tool calls of one turn.
 
     Args:
         scene: the turn.
-        played: how it ends, if the narrator knows; None while the actions of the turn are open.
+        played: the result of the turn if the narrator knows it; None while it may still act.
     """
 
     def __init__(self, scene: Scene, played: Played | None) -> None:
@@ -68,20 +68,20 @@ class Hands:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """What is offered; the same in every turn of a scenario."""
+        """The offered tools; the same in every turn of a scenario."""
         return tuple(one.tool for one in self._tools.values())
 
     @property
     def knows_the_world(self) -> bool:
-        """Whether the narrator was told how the turn ends."""
+        """True if the narrator has seen the result of the turn."""
         return self._known is not None
 
     def takes(self, calls: Sequence[ToolCall], answered: Iterable[str]) -> bool:
-        """Whether the calls of an answer can be answered: not too many, and each by an id of its own.
+        """Return True if the calls of an answer can get results: not too many, and with unique ids.
 
         Args:
             calls: the calls.
-            answered: the ids of those before.
+            answered: ids of earlier calls.
         """
         ids = {call.call_id for call in calls}
         taken = len(calls) <= _ANSWERED_CALLS and len(ids) == len(calls) and ids.isdisjoint(answered)
@@ -90,14 +90,14 @@ class Hands:
         return taken
 
     def refuse(self, calls: Sequence[ToolCall]) -> None:
-        """Note calls that get no answer."""
+        """Count calls that get no result."""
         self._count(tool_calls=len(calls), refused_calls=len(calls))
 
     def carry_out(self, calls: Sequence[ToolCall]) -> tuple[tuple[ToolResult, ...], tuple[Event, ...]]:
-        """Carry out the calls of one answer, in order.
+        """Execute the calls of one answer, in order.
 
         Returns:
-            A result for each call, and what is to be told of them.
+            A result for each call, and the events to send.
         """
         self._count(tool_rounds=1, tool_calls=len(calls))
         results: list[tuple[ToolCall, dict[str, Any], bool]] = []
@@ -116,7 +116,7 @@ class Hands:
         return told, tuple(events)
 
     def _tell_the_world(self, results: list[tuple[ToolCall, dict[str, Any], bool]], played: Played) -> None:
-        """Let the last action of the round say how the turn ends."""
+        """Add the result of the turn to the result of the round's last action."""
         self._known, self._foreseen = played, None
         self._scene.stage.promise(played.world)
         last = next(answer for _, answer, _ in reversed(results) if answer.get("accepted"))
@@ -129,11 +129,11 @@ class Hands:
 
     def _carry_out(self, call: ToolCall, place: int) -> tuple[dict[str, Any], tuple[Event, ...]]:
         if place >= _CALLS:
-            raise _RefusedError(f"at most {_CALLS} calls of one answer are carried out; tell the turn now")
+            raise _RefusedError(f"at most {_CALLS} calls of one answer are executed; narrate the turn now")
         offered = self._tools.get(call.name)
         if offered is None:
             names = ", ".join([*self._tools][:_NAMES])
-            raise _RefusedError(f"there is no tool '{call.name[:_NAME_CHARACTERS]}'; there are {names}")
+            raise _RefusedError(f"unknown tool '{call.name[:_NAME_CHARACTERS]}'; use one of {names}")
         given = _arguments(call)
         if offered.action_id is not None:
             return self._act(offered.action_id, given)
@@ -147,29 +147,30 @@ class Hands:
     def _act(self, action_id: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Event, ...]]:
         board = self._scene.stage.board
         if not self._scene.input.strip():
-            raise _RefusedError("the player has chosen what is done in this turn; tell it")
+            raise _RefusedError("the player has chosen the actions of this turn; narrate it")
         if self._known is not None:
-            raise _RefusedError("all actions of a turn come in one answer, and this turn's are done; tell it")
+            raise _RefusedError(
+                "the actions of this turn are complete, as they must come in one answer; narrate it"
+            )
         if len(board.acts) >= _ACTIONS:
-            raise _RefusedError(f"a turn takes at most {_ACTIONS} actions; tell it")
+            raise _RefusedError(f"a turn may have at most {_ACTIONS} actions; narrate it")
         call = ActionCall(action_id, given)
         try:
-            # What cannot be taken, or leaves a turn that cannot end, is only tried.
+            # Tried on a fork: an action that is rejected, or after which the turn cannot end, must not be
+            # applied.
             trial = board.fork()
             resolved: ActionResolved = trial.act(call)[0]  # type: ignore[assignment]
             played = trial.close() if resolved.accepted else None
         except PeripetyError as error:
-            raise _RefusedError(f"this is more than the turn takes ({error.code}); do less") from error
+            raise _RefusedError(f"the action exceeds a limit of the turn ({error.code}); do less") from error
         if played is None:
             self._count(rejected_actions=1)
             reasons = [reason.message for reason in self._scene.view.failures(resolved.reasons)]
             return {"accepted": False, "reasons": reasons}, ()
         if len(played.record) > _RECORD_BYTES:
-            raise _RefusedError("the turn changes too much already; tell it")
+            raise _RefusedError("the turn has reached its size limit; narrate it")
         if revealing(self._scene, [given]):
-            raise _RefusedError(
-                "everybody sees these parameters, and not everybody may know them; take others"
-            )
+            raise _RefusedError("these parameters are public but contain restricted information; use others")
         self._foreseen = played
         events = self._scene.stage.act(call)
         return {"accepted": True, **self._effects(resolved.changes, resolved.log)}, events
@@ -190,7 +191,9 @@ class Hands:
             for key in steps if root == "state" else (None,):
                 value = value[key]
         except (PeripetyError, LookupError, TypeError):
-            raise _RefusedError("nothing is seen there; query state for all that is") from None
+            raise _RefusedError(
+                "path not found or not visible; query `state` for everything visible"
+            ) from None
         return {"value": abridged(value, _RESULT_CHARACTERS)}
 
     def _effects(self, changes: tuple[Change, ...], log: tuple[LogLine, ...]) -> dict[str, Any]:
@@ -208,15 +211,15 @@ def _tools(rules: Rules) -> Mapping[str, ScenarioTool]:
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
-    """The arguments of a call, which are one object."""
+    """Parse the arguments of a call, which must be a JSON object."""
     if len(call.arguments) > _ARGUMENTS_CHARACTERS:
-        raise _RefusedError("the arguments are too long; give only what the tool takes")
+        raise _RefusedError("the arguments are too long; give only the parameters of the tool")
     try:
         given = sim.parse(call.arguments.strip() or "{}")
     except PeripetyError as error:
         raise _RefusedError(f"the arguments are not JSON ({error.message[:200]}); give one object") from error
     if not isinstance(given, dict):
-        raise _RefusedError("the arguments are no object; give one object")
+        raise _RefusedError("the arguments are not a JSON object; give one object")
     return given
 
 

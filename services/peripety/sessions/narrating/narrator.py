@@ -1,7 +1,7 @@
-"""The narrator of a turn: a language model that may act, read and roll by tools, and then tells.
+"""Narrator of turns: a language model that may act, read and roll dice with tools, and then writes the prose.
 
-It sees what the point of view may see and decides nothing: the engine decides about every call and every
-change. Its prose gets out character by character as it is written. Whatever it does wrong, the turn is told.
+The model sees only what the point of view may see, and decides nothing: the engine validates every call and
+every change. Its prose is streamed while it is written. Whatever fails, the turn gets a narration.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_SECONDS", "Narrator", "Told"]
 
 DEFAULT_SECONDS = 90.0
-"""How long a narrator may take, its repair included, when nothing else is configured."""
+"""Default time limit of a narration in seconds, including its repair."""
 
 _TOOL_ROUNDS = 4
 _OUTPUT_TOKENS = 1_024
@@ -54,9 +54,9 @@ _REASON_OF_CODE = {
     "BUDGET_EXHAUSTED": "BUDGET_EXHAUSTED",
 }
 _PROBLEMS = {
-    "OUTCOME_INVALID": "the narrator gave no valid account of the turn",
+    "OUTCOME_INVALID": "the narrator's answer is not valid",
     "NARRATOR_TIMEOUT": "the narrator did not answer in time",
-    "MODEL_UNAVAILABLE": "the narrator cannot be reached now",
+    "MODEL_UNAVAILABLE": "the narrator is unavailable",
     "NARRATOR_FAILED": "the narrator failed",
     "BUDGET_EXHAUSTED": "the budget for narrators is used up",
 }
@@ -65,12 +65,12 @@ _log = logging.getLogger(__name__)
 
 
 class Narrator:
-    """Tells turns.
+    """Narrator of turns.
 
     Args:
-        gateway: the way to a model.
-        configured: the provider of whoever names no model.
-        seconds: how long a telling may take; never more than the caller has left.
+        gateway: access to models.
+        configured: provider of sessions without a model of their own.
+        seconds: time limit of a narration; never more than the caller has left.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class Narrator:
         self._seconds = seconds
 
     async def tell(self, scene: Scene) -> AsyncGenerator[Happening | Told, None]:
-        """Tell a turn: its mechanics and prose as they come, then `Told`. No fault of a model is raised."""
+        """Narrate a turn: yield its events as they occur, then the result. Model errors are not raised."""
         telling = Telling(scene)
         for happened in telling.opening:
             yield happened
         allowance = Allowance(self._seconds, scene.session.narrator, scene.session.usage)
         told: Told | None = None
-        problem: Exception = invalid("the answer ended without its end")
+        problem: Exception = invalid("the answer has no final event")
         try:
             tools = self._tools(scene, telling)
             questions = await aside(
@@ -104,7 +104,7 @@ class Narrator:
                         told = item
                     else:
                         yield item
-        except Exception as error:  # noqa: BLE001 - whatever a model does, the turn goes on
+        except Exception as error:  # noqa: BLE001 - the turn continues whatever a model does
             problem = error
         if told is None:
             reason = _reason(problem)
@@ -114,18 +114,18 @@ class Narrator:
                     told = item
                 else:
                     yield item
-        assert told is not None  # noqa: S101 - giving up tells the turn
+        assert told is not None  # noqa: S101 - the fallback ends with Told
         yield replace(told, usage=allowance.used)
 
     def _tools(self, scene: Scene, telling: Telling) -> tuple[Tool, ...]:
-        """The tools of the scenario; none where the provider is known not to take them."""
+        """Return the tools of the scenario, or none if the provider is known not to support them."""
         provider, _ = choose_provider(scene.session.narrator.model, self._configured)
         tools = telling.hands.tools
         return () if provider is None or any(not_taken(tools, provider)) else tools
 
 
 class _Questions:
-    """What a model is asked about one turn, until it has told it."""
+    """Loop of model calls for one turn, until it is narrated."""
 
     def __init__(
         self,
@@ -148,10 +148,10 @@ class _Questions:
         self._completion: Completion | None = None
 
     async def ask(self) -> AsyncGenerator[Happening | Told, None]:
-        """Ask, answer the calls of tools, and ask again; the last one is `Told`.
+        """Call the model, execute its tool calls, and repeat; the last item is the result.
 
         Raises:
-            PeripetyError: why there is no telling.
+            PeripetyError: the reason why the narration failed.
         """
         while True:
             try:
@@ -161,12 +161,12 @@ class _Questions:
             except PeripetyError as error:
                 if self._said or not self._tools or not _refuses_the_question(error):
                     raise
-                # Some models take no tools, or have no room for them.
+                # Some models do not support tools, or have no context left for them.
                 self._tools = ()
                 continue
             completion = self._completion
             if completion is None:
-                raise invalid("the answer ended without its end")
+                raise invalid("the answer has no final event")
             if not (self._tools and completion.stop_reason is StopReason.TOOL_USE):
                 for item in self._telling.finish(completion, repaired=self._repaired):
                     yield item
@@ -176,7 +176,7 @@ class _Questions:
                     yield happened
 
     async def _follow(self) -> AsyncGenerator[Happening, None]:
-        """Follow the answer to one question to its end."""
+        """Stream the answer to one model call to its end."""
         request = self._request()
         self._telling.expect()
         self._completion = None
@@ -196,10 +196,10 @@ class _Questions:
             raise
         completion = self._completion
         if completion is not None and self._repaired_before and completion.findings:
-            raise invalid("the answer is not valid, and was put right once already", completion.findings)
+            raise invalid("the answer is not valid after its one repair", completion.findings)
 
     async def _next(self, answer: AsyncIterator[GatewayEvent]) -> GatewayEvent | None:
-        """The next event, if it comes in time. The limit holds for the wait, never while a reader reads."""
+        """Return the next event; the time limit applies to the wait only, not to the consumer."""
         async with context.bounded(self._allowance.seconds):
             return await anext(answer, None)
 
@@ -209,11 +209,11 @@ class _Questions:
         self._allowance.note(Spent.on(completion))
 
     async def _answer(self, completion: Completion) -> AsyncGenerator[Happening, None]:
-        """Answer the calls of a model."""
+        """Execute the tool calls of a model."""
         hands, calls = self._telling.hands, completion.tool_calls
         if not self._may_call:
             hands.refuse(calls)
-            raise invalid("the narrator calls tools where it has to tell")
+            raise invalid("the narrator called tools although it must narrate")
         if not hands.takes(calls, [call.call_id for message in self._said for call in message.tool_calls]):
             self._may_call = False
             return
@@ -229,7 +229,7 @@ class _Questions:
         return GenerateRequest(
             system=system_text(self._scene),
             messages=(self._question, *self._said),
-            # There is one repair in a turn, whatever was asked in between.
+            # One repair per turn, even across tool rounds.
             schema=self._telling.outcomes.schema(advisory=self._repaired),
             model=options.model,
             max_output_tokens=_OUTPUT_TOKENS,
@@ -241,12 +241,12 @@ class _Questions:
 
 
 def _refuses_the_question(error: PeripetyError) -> bool:
-    """Whether the question as such was refused, which another one may not be."""
+    """Return True if the provider rejected the request itself, so that a different request may succeed."""
     return isinstance(error, InvalidArgumentError) or error.code == "TOOLS_NOT_TAKEN"
 
 
 def _refused_in(error: Exception) -> list[str] | None:
-    """Places of what was wrong in the last answer; None when none was refused."""
+    """Return the paths of the errors in the last answer, or None if it was not rejected."""
     if isinstance(error, PeripetyError) and error.code == _ANSWER_INVALID:
         return [violation.field for violation in error.violations]
     return None

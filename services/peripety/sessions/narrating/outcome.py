@@ -1,4 +1,4 @@
-"""What a narrator may answer: the schema of an Outcome, and what a schema cannot say about it."""
+"""Validation of the narrator's Outcome: its JSON Schema, and checks that a schema cannot express."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 __all__ = ["NARRATIVE_CHARACTERS", "Outcomes", "clean", "dice_of", "looks_like_code"]
 
 NARRATIVE_CHARACTERS = 1_500
-"""The longest narrative."""
+"""Maximum length of a narrative."""
 
 _UTTERANCES = 4
 _UTTERANCE_CHARACTERS = 300
@@ -39,27 +39,27 @@ _MEMORY_CHARACTERS = 500
 _CODE_STARTS = ("{", "`")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NOTHING = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
-_TELLS_OTHERS = "others would see there what they may not know; leave it out"
-_TELLS_TOO_MUCH = "it holds what the point of view may not know; leave that out"
+_TELLS_OTHERS = "value reveals restricted information to other viewers; leave it out"
+_TELLS_TOO_MUCH = "text reveals what the point of view may not know; leave that out"
 _KEPT_VERSIONS = 64
 _MECHANICS = ("state_changes", "roll_requests")
-# What these say comes from the change itself, or from the scope, never from the state.
+# The messages of these errors depend on the change itself or on the scope, never on the state.
 _ABOUT_THE_PATH = frozenset({"BAD_PATH", "CHANGE_INVALID", "FORBIDDEN_KEY", "KEY_TOO_LONG"})
 _TELLING_NOTHING = _ABOUT_THE_PATH | {"CODE_IN_VALUE", "OUT_OF_SCOPE", "TURN_DECIDED"}
 
 
 def clean(text: str) -> str:
-    """A text without control characters: they steer displays and say nothing."""
+    """Remove control characters, which affect displays but carry no meaning."""
     return _CONTROLS.sub("", text)
 
 
 def looks_like_code(text: str) -> bool:
-    """Whether what should be prose starts like code."""
+    """Return True if a text that should be prose starts like code."""
     return text.lstrip().startswith(_CODE_STARTS)
 
 
 def dice_of(outcome: Mapping[str, Any]) -> tuple[RollRequest, ...]:
-    """The dice that an Outcome asks for."""
+    """Return the dice that an Outcome requests."""
     return tuple(
         RollRequest(die["kind"], int(die["difficulty"]), die.get("target"))
         for die in outcome.get("roll_requests") or ()
@@ -67,7 +67,7 @@ def dice_of(outcome: Mapping[str, Any]) -> tuple[RollRequest, ...]:
 
 
 class Outcomes:
-    """Holds the Outcomes of one turn against all that they have to satisfy.
+    """Validator of the Outcomes of one turn.
 
     Args:
         scene: the turn.
@@ -78,34 +78,34 @@ class Outcomes:
         self._document = _document(scene.rules)
         self._tripwire: tuple[int, Tripwire] | None = None
         self.withheld_secrets = 0
-        """Outcomes that would have told what somebody may not know."""
+        """Number of Outcomes that would have revealed restricted information."""
 
     def schema(self, *, advisory: bool = False) -> ResponseSchema:
-        """What to ask for; advisory when the one repair has been used."""
+        """Return the response schema; advisory if the one repair has been used."""
         return ResponseSchema(OUTCOME, self._document, self._findings, advisory)
 
     async def tripwire(self) -> Tripwire:
-        """What holds a text against all that the audience may not know as the turn is now."""
+        """Return a leak filter for what the audience may not know in the current state of the turn."""
         known = len(self._scene.stage.board.events)
         if self._tripwire is None or self._tripwire[0] != known:
             self._tripwire = known, await self._aside(lambda: Tripwire(self._scene))
         return self._tripwire[1].anew()
 
     async def mechanics_in(self, beginning: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The changes and dice at the beginning of an Outcome; None when they will not do."""
+        """Return the changes and dice at the beginning of an Outcome, or None if they are invalid."""
         mechanics = {name: beginning[name] for name in _MECHANICS if beginning.get(name)}
         if not mechanics:
             return {}
         properties = {name: self._document["properties"][name] for name in mechanics}
         schema = self._document | {"properties": properties, "required": []}
-        # Strict modes know no optional keys: there, a null is how a model leaves one out.
+        # Strict modes have no optional keys: a model sends null to omit one.
         mechanics = mechanics if not check(schema, mechanics) else without_nulls(schema, mechanics)
         if check(schema, mechanics) or await self._objections(mechanics):
             return None
         return mechanics
 
     async def _findings(self, outcome: Any) -> list[Finding]:
-        """What the schema cannot say about an Outcome."""
+        """Return the findings of the checks that a schema cannot express."""
         findings = [*_in_the_prose(outcome), *_in_the_dialogue(outcome)]
         secrets = await self._secrets_in(outcome)
         self.withheld_secrets += bool(secrets)
@@ -131,7 +131,7 @@ class Outcomes:
             reasons = self._scene.stage.objections(changes)
         except PeripetyError as error:
             yield Finding(
-                error.code, "/state_changes", "the changes are more than the state takes; leave some out"
+                error.code, "/state_changes", "the changes exceed the size limit of the state; leave some out"
             )
             return
         if reasons:
@@ -147,7 +147,7 @@ class Outcomes:
             yield Finding("SECRET_TOLD", f"/state_changes/{index}/value", _TELLS_OTHERS)
 
     def _told(self, reason: RuleError, changes: Sequence[Mapping[str, Any]]) -> Finding:
-        """An objection in words that tell nothing of what the point of view does not see."""
+        """Convert a rejection to a finding without information that the point of view may not see."""
         view, place = self._scene.view, reason.rule.removeprefix("/state_changes/").partition("/")[0]
         path = changes[int(place)]["path"] if place.isdecimal() else None
         if path is not None and reason.code not in _ABOUT_THE_PATH and not view.sees(path):
@@ -168,7 +168,7 @@ class Outcomes:
 def _in_the_prose(outcome: Mapping[str, Any]) -> Iterator[Finding]:
     narrative = clean(outcome["narrative"])
     if not any(map(str.isalnum, narrative)):
-        yield Finding("BLANK", "/narrative", "the narrative has no words; tell the turn")
+        yield Finding("BLANK", "/narrative", "the narrative has no words; narrate the turn")
     elif looks_like_code(narrative):
         yield Finding("NOT_PROSE", "/narrative", "the narrative is code; write plain prose")
 
@@ -177,14 +177,14 @@ def _in_the_dialogue(outcome: Mapping[str, Any]) -> Iterator[Finding]:
     for index, line in enumerate(outcome.get("visible_dialogue") or ()):
         if not clean(line["utterance"]).strip():
             place = f"/visible_dialogue/{index}/utterance"
-            yield Finding("BLANK", place, "nothing is said; write the words, or leave it out")
+            yield Finding("BLANK", place, "the utterance is blank; write the words or leave it out")
 
 
 @lru_cache(maxsize=_KEPT_VERSIONS)
 def _document(rules: Rules) -> dict[str, Any]:
-    """The schema of an Outcome in a scenario.
+    """Return the schema of an Outcome in a scenario.
 
-    What changes the turn comes first, so that the prose can be released while it is written.
+    Fields that change the turn come first, so that the prose can be released while it is written.
     """
     cast = [entity["id"] for entity in cast_of(rules.spec)]
     known: dict[str, Any] = deepcopy(dict(schema_document(OUTCOME)))
@@ -206,13 +206,13 @@ def _document(rules: Rules) -> dict[str, Any]:
         asked |= {"visible_dialogue": _NOTHING, "hidden_memory_updates": _NOTHING}
         del parts["Dialogue"], parts["MemoryUpdate"]
     if not _takes_containers(rules.spec):
-        # Providers hold an answer to a schema only where it says what a value may be.
+        # Providers enforce a schema only if it defines the type of every value.
         parts["JsonValue"] = {"type": ["number", "string", "boolean", "null"]}
     return known | {"properties": asked, "$defs": parts}
 
 
 def _takes_containers(spec: Mapping[str, Any]) -> bool:
-    """Whether there are objects or arrays among what the narrator may write."""
+    """Return True if the narrator may write objects or arrays."""
     return any(
         allowed.operation == "patch" or any(value[0] in "{[" for value in allowed.values)
         if allowed.values is not None

@@ -1,4 +1,4 @@
-"""The turns before, each in a few words that code has written from the record."""
+"""Summaries of previous turns, generated from their records."""
 
 from __future__ import annotations
 
@@ -35,32 +35,35 @@ _VALUE_BYTES = 40
 
 
 def summaries(scene: Scene) -> list[dict[str, Any]]:
-    """What happened in the turns before, oldest first, as far as the audience may know it."""
+    """Return summaries of the previous turns, oldest first, limited to what the audience may know."""
     matters, actions, events = _matters(scene.rules), scene.action_names, scene.event_names
     return [_summary(turn, scene.view, matters, actions, events) for turn in scene.past[-REMEMBERED_TURNS:]]
 
 
 def in_brief(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The same turn in fewer words."""
+    """Shorten a summary."""
     shorter = {key: clipped(summary[key], _BRIEF_CHARACTERS) for key in ("said", "told") if key in summary}
     changed = dict(islice(summary.get("changed", {}).items(), _BRIEF_CHANGES))
     return {**summary, **shorter, **({"changed": changed} if changed else {})}
 
 
 def narrations(scene: Scene) -> list[str]:
-    """What the audience was told in the turns before, in short, oldest first."""
+    """Return the truncated narrations of previous turns that the audience has seen, oldest first."""
     told = [_parts(turn)[2] for turn in scene.past[-REMEMBERED_TURNS:] if scene.view.hears(turn.pov)]
     return [clipped(committed.narrative, _NARRATION_CHARACTERS) for committed in told]
 
 
 def last_rolls(scene: Scene) -> list[dict[str, Any]]:
-    """The dice of the turn before: its narrator may have asked for them without seeing how they fell."""
+    """Return the dice of the previous turn.
+
+    Its narrator may have requested them without seeing the result.
+    """
     last = [turn for turn in scene.past[-1:] if scene.view.hears(turn.pov)]
     return [told_roll(event.roll) for turn in last for event in turn.events if isinstance(event, Rolled)]
 
 
 def told_roll(roll: RollResult) -> dict[str, Any]:
-    """A die in a prompt."""
+    """Format a die roll for a prompt."""
     told = {"kind": roll.kind, "target": roll.target, "difficulty": roll.difficulty, "face": roll.roll}
     return {key: value for key, value in told.items() if value is not None} | {"success": roll.success}
 
@@ -86,7 +89,7 @@ def _summary(
 
 
 def _parts(turn: CommittedTurn) -> tuple[Accepted, WorldResolved, Committed]:
-    """How it began, what the world did, and how it ended: every committed turn has each once."""
+    """Return the first event, the world's event and the last event, which every turn has once."""
     accepted = next(event for event in turn.events if isinstance(event, Accepted))
     world = next(event for event in turn.events if isinstance(event, WorldResolved))
     committed = next(event for event in turn.events if isinstance(event, Committed))
@@ -94,7 +97,7 @@ def _parts(turn: CommittedTurn) -> tuple[Accepted, WorldResolved, Committed]:
 
 
 def _net(changes: Iterable[Change], matters: frozenset[Path]) -> list[tuple[str, list[Any]]]:
-    """From what to what the turn moved things, those first that the ends of the run hang on."""
+    """Return the net changes of a turn; paths that end conditions depend on come first."""
     moved: dict[str, tuple[Any, Any]] = {}
     for change in changes:
         moved[change.path] = (moved.get(change.path, (change.before, None))[0], change.after)
@@ -108,7 +111,7 @@ def _value(value: Any) -> Any:
 
 @lru_cache(maxsize=_KEPT_RULES)
 def _matters(rules: Rules) -> frozenset[Path]:
-    """The paths that decide whether the run goes on, as far as everybody knows."""
+    """Return the paths that the public part of the end conditions depends on."""
     public = Public(rules.spec)
     ends = (*rules.spec["loss_conditions"], *rules.spec.get("win_conditions", ()))
     conditions = (public.part_of({"preconditions": end["when"], "effects": ()}).preconditions for end in ends)

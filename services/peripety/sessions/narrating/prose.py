@@ -1,4 +1,4 @@
-"""The prose of an answer, released while the answer is written."""
+"""Prose stream: releases the prose of an answer while the answer is still being written."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Draft", "dialogue_of"]
 
 
 class Draft:
-    """What of an answer a reader has before them.
+    """The prose of an answer, and how much of it the reader has received.
 
-    Prose is held until `open` is called: only its caller knows whether what stands before it in the answer
-    will do. What starts like code is never shown before it was found to be prose, and what may still become
-    a secret not before it did not.
+    Prose is held back until its release is allowed: only the caller knows whether the fields before it are
+    acceptable. Text that starts like code is not released before it is known to be prose. Text that may still
+    become a secret is not released before it cannot.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Draft:
         self.restart()
 
     def restart(self) -> None:
-        """Begin with another answer; what was released of the one before has been taken back."""
+        """Start with another answer; the prose of the previous one was retracted."""
         self._reader = StringFieldReader("narrative")
         self._before: list[str] = []
         self._narrative = ""
@@ -39,30 +39,30 @@ class Draft:
         self._decided = False
 
     def feed(self, text: str) -> None:
-        """Take the next piece of the answer."""
+        """Add the next piece of the answer."""
         if not self._reader.begun:
             self._before.append(text)
         self._narrative += clean(self._reader.feed(text))
 
     @property
     def waits(self) -> bool:
-        """Whether there is prose, and nobody has said yet whether it may be shown."""
+        """True if there is prose and its release is undecided."""
         return not self._decided and bool(self._narrative.strip()) and not looks_like_code(self._narrative)
 
     def whole_members(self) -> Mapping[str, Any]:
-        """The members of the answer that were whole when its prose began."""
+        """Return the members of the answer that were complete when its prose began."""
         return salvaging.whole_members("".join(self._before), ()) or {}
 
     def open(self, tripwire: Tripwire) -> None:
-        """Let the prose of this answer be shown while it is written, as far as there is no secret in it."""
+        """Allow the release of this answer's prose while it is written, filtered for secrets."""
         self._decided, self._tripwire = True, tripwire
 
     def hold(self) -> None:
-        """Let no prose of this answer be shown before it is whole."""
+        """Hold back the prose of this answer until it is complete."""
         self._decided, self._tripwire = True, None
 
     def release(self) -> Iterator[NarrativeChunk]:
-        """Show what may be shown and was not."""
+        """Release the prose that is safe and not released yet."""
         if self._tripwire is not None:
             text = self._narrative[self._followed : NARRATIVE_CHARACTERS]
             self._followed += len(text)
@@ -74,26 +74,26 @@ class Draft:
                 yield NarrativeChunk(piece)
 
     def finish(self, narrative: str) -> Iterator[NarrativeChunk | NarrativeRetracted]:
-        """Show the rest of a whole narrative."""
+        """Release the rest of a complete narrative."""
         if self._narrative[: self._released] != narrative[: self._released]:
-            yield from self.retract("the narrator's account reads otherwise as a whole")
+            yield from self.retract("the complete narrative differs from the streamed text")
         piece = narrative[self._released :]
         self._released += len(piece)
         if piece:
             yield NarrativeChunk(piece)
 
     def retract(self, reason: str) -> Iterator[NarrativeRetracted]:
-        """Take back what was shown, if anything was."""
+        """Retract the released prose, if any."""
         if self._released:
             self._released = 0
             yield NarrativeRetracted(reason)
 
     def void(self) -> None:
-        """Note that the turn began anew: what was shown is gone."""
+        """Reset after a restart of the turn, which voids the released prose."""
         self._released = 0
 
 
 def dialogue_of(outcome: Mapping[str, Any]) -> Iterator[Dialogue]:
-    """What is said aloud in a turn."""
+    """Yield the dialogue of an Outcome."""
     for line in outcome.get("visible_dialogue") or ():
         yield Dialogue(line["entity_id"], clean(line["utterance"]))

@@ -1,4 +1,4 @@
-"""A turn that is to be told, and all that its narrator may draw on."""
+"""Turn context: the turn to narrate, and all data that its narration may use."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["REMEMBERED_TURNS", "Rules", "Scene"]
 
 REMEMBERED_TURNS = 8
-"""How many of the turns before a narrator is told of at most."""
+"""Maximum number of previous turns in a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One version of a scenario, by which to remember what follows from its rules alone."""
+    """One version of a scenario, as a cache key for values derived from its rules alone."""
 
     spec_hash: str
     spec: Mapping[str, Any] = field(compare=False, repr=False)
@@ -28,16 +28,16 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A turn that is to be told.
+    """The turn to narrate.
 
     Attributes:
         spec: the scenario.
-        view: what those may see for whom it is narrated.
-        turn: the number of the turn.
-        input: what the player said.
+        view: the view of the audience.
+        turn: number of the turn.
+        input: the player's input.
         session: the session before the turn.
         stage: the mechanics of the turn, which the narrator closes.
-        past: the last turns before, oldest first and whole; at most `REMEMBERED_TURNS` are told.
+        past: the complete previous turns, oldest first.
     """
 
     spec: Mapping[str, Any]
@@ -55,12 +55,12 @@ class Scene:
 
     @property
     def action_names(self) -> dict[str, str]:
-        """What the actions are called, by id; an event may have the same id."""
+        """Names of the actions by id; an event may have the same id."""
         return _names(self.spec["actions"])
 
     @property
     def event_names(self) -> dict[str, str]:
-        """What the random events are called, by id."""
+        """Names of the random events by id."""
         return _names(self.spec["random_events"])
 
 

@@ -1,4 +1,4 @@
-"""What the audience of a turn may not know, as texts that prose can be held against."""
+"""Secrets of a turn: texts that its audience may not know, in a normalized form for matching."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 __all__ = ["LEAST_CHARACTERS", "secrets_of", "squeezed", "texts_in"]
 
 LEAST_CHARACTERS = 6
-"""How long a text has to be to be a secret; shorter ones stand in anybody's prose by chance."""
+"""Minimum length of a secret; shorter texts occur in any prose by chance."""
 
 _MOST_SECRETS = 128
 _KEPT_RULES = 64
 _KEPT_TEXTS = 1_024
 _LONGEST = 48
-"""A longer text is known by its pieces."""
+"""Longer texts are matched by their pieces."""
 _PIECE, _STEP, _PIECES = 32, 16, 64
 _SEPARATOR = "\0"
 _BETWEEN = re.compile(r"[^\w\0]|_")
 
 
 def squeezed(text: str) -> str:
-    """A text as its letters and digits alone, in one case and width, so that no way to space it matters."""
+    """Reduce a text to its letters and digits in one case and width, so that spacing does not matter."""
     return _BETWEEN.sub("", unicodedata.normalize("NFKD", text).casefold())
 
 
 def secrets_of(scene: Scene) -> tuple[str, ...]:
-    """The texts and long numbers that only others may know, before the turn or after it.
+    """Return the texts and long numbers that the audience may not know before or after the turn.
 
-    What also stands in what the audience sees, in the rules that everybody knows, or in what was said to it
-    or by it, is none. Of very many, the longest are told.
+    Texts are not secret if they also occur in the audience's view, in the public rules, in earlier narrations
+    or in its input. If there are too many, the longest are returned.
     """
     rules = scene.rules
     known = _SEPARATOR.join((squeezed(_SEPARATOR.join(_known(scene))), _rules_known(rules)))
@@ -53,7 +53,7 @@ def secrets_of(scene: Scene) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def _pieces(text: str) -> tuple[tuple[str, str], ...]:
-    """A text, or the pieces of a long one, if they are long enough; each with its squeezed form."""
+    """Return a text, or the pieces of a long one, with their normalized forms, without short ones."""
     if len(text) <= _LONGEST:
         pieces = [text]
     else:
@@ -63,7 +63,7 @@ def _pieces(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((piece, form) for piece, form in told if len(form) >= LEAST_CHARACTERS)
 
 
-# --- what the audience does not know ---
+# --- unknown to the audience ---
 
 
 def _unknown(scene: Scene) -> Iterator[str]:
@@ -79,13 +79,13 @@ def _unknown(scene: Scene) -> Iterator[str]:
 
 
 def _unseen(whole: Any, seen: Any) -> Iterator[str]:
-    """The leaves of a value that are not in what is seen of it."""
+    """Yield the leaves of a value that are missing in its visible part."""
     if isinstance(whole, dict):
         below = seen if isinstance(seen, dict) else {}
         for key, value in whole.items():
             yield from _unseen(value, below.get(key, ABSENT))
     elif isinstance(whole, list):
-        # What is not seen of a list stands as null in it.
+        # Restricted items of a list are null in its visible part.
         shown = seen if isinstance(seen, list) else [None] * len(whole)
         for value, item in zip(whole, shown, strict=True):
             yield from _unseen(value, ABSENT if item is None else item)
@@ -94,14 +94,14 @@ def _unseen(whole: Any, seen: Any) -> Iterator[str]:
 
 
 def _text(leaf: Any) -> Iterator[str]:
-    """A leaf that can be recognised: a text, or a number as it is written."""
+    """Yield the text of a recognisable leaf: a string, or a number in decimal notation."""
     if isinstance(leaf, str):
         yield leaf
     elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
         yield f"{leaf:.17g}" if leaf != int(leaf) else str(int(leaf))
 
 
-# --- what it knows ---
+# --- known to the audience ---
 
 
 def _known(scene: Scene) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _known(scene: Scene) -> Iterator[str]:
 
 @lru_cache(maxsize=_KEPT_RULES)
 def _rules_known(rules: Rules) -> str:
-    """What is literal in the rules that everybody knows, squeezed."""
+    """Return the normalized literals of the public rules."""
     return squeezed(_SEPARATOR.join(_rule_texts(rules.spec)))
 
 
@@ -144,7 +144,7 @@ def _rule_texts(spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """All texts in a value, keys included, and numbers as they are written."""
+    """Yield all texts in a value, including keys and numbers in decimal notation."""
     if isinstance(value, dict):
         yield from value
         yield from _in_each(value.values())

@@ -1,4 +1,4 @@
-"""What the server tells by itself: a whole turn when no narrator does, and what a narrator did not know."""
+"""Fallback narration, used if the model fails or finished before the turn was resolved."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["told_by_server", "what_was_not_known"]
 
 
 def told_by_server(scene: Scene, played: Played) -> str:
-    """The turn, from its facts alone."""
+    """Narrate a turn from its facts alone."""
     return clean(narrate(facts_of(scene, played), narrations(scene))["narrative"])
 
 
 def what_was_not_known(scene: Scene, played: Played) -> str:
-    """The random event and the end of the run, for a turn told by one who knew of neither; empty for none."""
+    """Narrate the random event and the end of the run if the narrator did not know them."""
     return clean(aftermath(facts_of(scene, played), narrations(scene)))

@@ -1,4 +1,4 @@
-"""One turn while it is told: what becomes of a narrator's answers, and what a reader hears of them."""
+"""Narration of one turn: converts the narrator's answers to events, and streams them to the reader."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Happening", "Telling", "Told", "invalid"]
 
-# No answer that fits the schema is nearly as long, however it is escaped.
+# No answer that matches the schema is nearly as long, however it is escaped.
 _ANSWER_CHARACTERS = 64 * 1024
 
 Happening: TypeAlias = "Event | Anew"
@@ -36,15 +36,15 @@ Happening: TypeAlias = "Event | Anew"
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How a turn was told in the end.
+    """Result of a narration.
 
     Attributes:
         narrative: the whole narration.
-        resolution: how it came about.
-        usage: what it used of language models.
-        model: who narrated, as `provider/model`; empty when the server did.
-        memories: what is remembered after the turn.
-        conduct: how the narrator behaved.
+        resolution: its origin.
+        usage: usage of language models.
+        model: the narrator's model as `provider/model`; empty for the fallback narration.
+        memories: memories after the turn.
+        conduct: statistics of the narrator.
     """
 
     narrative: str
@@ -56,16 +56,16 @@ class Told:
 
 
 def invalid(problem: str, findings: Iterable[Finding] = ()) -> FailedPreconditionError:
-    """The error of an answer that cannot be taken."""
+    """Return the error of an invalid answer."""
     violations = [finding.violation for finding in findings]
     return FailedPreconditionError(problem, code="ANSWER_INVALID", violations=violations)
 
 
 class Telling:
-    """Makes events of a turn out of what a narrator writes.
+    """Narration of a turn in progress: converts a narrator's answers to events of the turn.
 
-    The stage is closed once prose is about to be shown, so that the mechanics leave before it, and again for
-    each answer that says otherwise: only what an accepted Outcome says holds.
+    The stage is closed before the first prose is released, so that the mechanics are sent before the prose.
+    It is closed again for each answer with other mechanics: only those of the accepted Outcome hold.
 
     Args:
         scene: the turn.
@@ -79,9 +79,9 @@ class Telling:
         self._refused_changes = 0
         self.outcomes = Outcomes(scene)
         self.opening: tuple[Happening, ...] = ()
-        """What is to be told before anybody is asked: all mechanics, unless words may still add to them."""
+        """Events to send before the model is called: all mechanics, unless the narrator may still act."""
         self.known: Played | None = None
-        """How the turn ends, if the narrator may know before it says anything."""
+        """Result of the turn if the narrator may know it before it writes."""
         if not scene.input.strip():
             self.opening = tuple(self._close())
             self.known = self._played
@@ -90,7 +90,7 @@ class Telling:
 
     @property
     def conduct(self) -> Conduct:
-        """How the narrator behaved."""
+        """Statistics of the narrator."""
         return replace(
             self.hands.conduct,
             refused_changes=self._refused_changes,
@@ -99,15 +99,15 @@ class Telling:
         )
 
     def expect(self) -> None:
-        """Begin with the answer to another question."""
+        """Prepare for the answer to another model call."""
         self._draft.restart()
         self._length = 0
 
     async def take(self, event: GatewayEvent) -> AsyncGenerator[Happening, None]:
-        """Take the next event of an answer; what happens because of it.
+        """Process the next event of an answer and yield the resulting events.
 
         Raises:
-            FailedPreconditionError: the answer does not end (code ANSWER_INVALID).
+            FailedPreconditionError: the answer is too long (code ANSWER_INVALID).
         """
         match event:
             case TextDelta():
@@ -120,18 +120,18 @@ class Telling:
                     yield chunk
             case ToolCallDelta():
                 self._grow(event.arguments_text)
-                # What is written beside calls is no telling of the turn.
+                # Text beside tool calls is not a narration.
                 self._draft.hold()
-                for retracted in self._draft.retract("the narrator goes on to act"):
+                for retracted in self._draft.retract("the narrator continues with tool calls"):
                     yield retracted
             case Repairing():
                 self._refuse(finding.path for finding in event.findings)
-                for retracted in self._draft.retract("the narrator is asked to put its account right"):
+                for retracted in self._draft.retract("the narrator's answer is being repaired"):
                     yield retracted
                 self.expect()
 
     def finish(self, completion: Completion, *, repaired: bool) -> Iterator[Happening | Told]:
-        """Tell the rest of a turn whose Outcome is accepted; the last one is `Told`."""
+        """Finish a turn whose Outcome is accepted; the last item is the result."""
         outcome: Mapping[str, Any] = completion.value or {}
         narrative = clean(outcome["narrative"])
         yield from self._close(outcome.get("state_changes") or (), dice_of(outcome))
@@ -150,18 +150,18 @@ class Telling:
         )
 
     def give_up(self, reason: str, problem: str, refused: Sequence[str] | None) -> Iterator[Happening | Told]:
-        """Let the server tell the turn; the last one is `Told`.
+        """Finish the turn with the fallback narration; the last item is the result.
 
         Args:
-            reason: why, for machines.
-            problem: why, for a person.
-            refused: places of what was wrong in the last answer, if it was refused.
+            reason: machine-readable reason.
+            problem: reason for people.
+            refused: paths of the errors in the last answer, if it was rejected.
         """
         if refused is not None:
             self._refuse(refused)
         yield from self._close()
         yield from self._draft.retract(problem)
-        yield Degraded(reason, f"{problem}; the server tells the turn itself")
+        yield Degraded(reason, f"{problem}; the fallback narration is used")
         narrative = told_by_server(self._scene, self._played)
         yield from self._draft.finish(narrative)
         memories = self._scene.session.memories
@@ -180,10 +180,10 @@ class Telling:
     def _grow(self, text: str) -> None:
         self._length += len(text)
         if self._length > _ANSWER_CHARACTERS:
-            raise invalid("the answer does not end")
+            raise invalid("the answer is too long")
 
     async def _decide(self) -> Sequence[Happening]:
-        """Close the stage with what stands before the prose, if that will do; else the prose has to wait."""
+        """Close the stage with the mechanics before the prose if they are valid; else hold the prose back."""
         said = await self.outcomes.mechanics_in(self._draft.whole_members())
         if said is None:
             self._draft.hold()
@@ -204,8 +204,8 @@ class Telling:
 
     @property
     def _played(self) -> Played:
-        """The turn as it was last closed."""
+        """The turn as last closed."""
         played = self._scene.stage.played
         if played is None:
-            raise InternalError("a turn is told that was not closed")
+            raise InternalError("a turn is narrated before it was closed")
         return played

@@ -1,9 +1,32 @@
-"""The last check before prose is released: does it hold what its audience may not know?
+"""Leak filter: an output guardrail that stops restricted information in prose before it is released.
 
-A prompt holds no secrets of others, so a narrator can only guess them, or tell what a defect let through. A
-text is recognised however it is cased, spaced or decorated, backwards, and in the usual encodings. Only as
-much is held back as may still become a secret. Libraries for many patterns at once tell where one ends, not
-how far one has begun; so a text is followed through the sorted patterns themselves.
+Threat model. The prompt contains only what the audience may know. A model can therefore reveal a secret of
+another entity only by a guess, or because of a defect in a prompt. This filter is the last line of defence
+against both. It does not replace the projection of the prompt, and it does not detect paraphrases.
+
+Design:
+
+* The secrets of a turn are the texts and long numbers that are in the state but not in the audience's view,
+  in the public rules, or in its own input and earlier narrations.
+* Secrets and prose are compared in a normalized form: letters and digits in one case and width. Case, spacing
+  and decoration do not matter. The patterns of a secret also include its reversal and the usual encodings:
+  rot13, hex, binary, code points, base32 and base64 at each of the three alignments.
+* Prose is streamed, so the filter works character by character. It holds back the longest suffix that is a
+  prefix of any pattern and releases everything before it. The delay is bounded by the length of one pattern.
+* The suffix is followed by binary search in the sorted patterns. Multi-pattern libraries (Aho-Corasick) were
+  rejected: they report where a match ends, but not how much of a match has begun, which is what must be held
+  back.
+* After a match nothing more is released. The answer is rejected and repaired once, or the fallback narration
+  is used. The secret is not replaced by a mask, as the rest of the sentence could still imply it.
+* Short words and numbers count only at the start of a longer word or number, and texts below a minimum length
+  never: ordinary prose contains them by chance, and a false alarm costs the reader the narration.
+
+Invariants:
+
+* The released text is a prefix of the fed text, and no pattern lies completely inside it, except for the
+  short words and numbers above.
+* A fresh copy shares the patterns. Building them walks the whole state, so it happens once per state of a
+  turn.
 """
 
 from __future__ import annotations
@@ -28,9 +51,9 @@ if TYPE_CHECKING:
 __all__ = ["Tripwire", "revealing"]
 
 _ENCODED_CHARACTERS = 12
-"""How much of a secret is enough to recognise it in an encoding."""
+"""Length of the prefix of a secret that is recognised in an encoding."""
 _SHORT = 12
-"""Shorter words and numbers count only at the start of one: others hold them by chance."""
+"""Shorter words and numbers match only at a word start: longer ones contain them by chance."""
 _KEPT_PATTERNS = 16
 _KEPT_FORMS = 4_096
 _BITS_CHARACTERS = 6
@@ -39,10 +62,10 @@ _folded = lru_cache(maxsize=4096)(squeezed)
 
 
 class Tripwire:
-    """Follows one text, and releases it as far as no secret can be in it.
+    """Streaming filter of one text, which releases only what cannot be part of a secret.
 
     Args:
-        scene: the turn that is told, as it is now. Its state is gone through once.
+        scene: the turn to narrate in its current state, which is walked once.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -53,23 +76,23 @@ class Tripwire:
         self._leaked = False
         self._held = ""
         self._last = ""
-        # The longest end of the text that a pattern begins with, and where its characters come from.
+        # The longest suffix that is a prefix of a pattern, and the source positions of its characters.
         self._end = ""
         self._places: deque[int] = deque()
 
     def anew(self) -> Tripwire:
-        """The same for another text."""
+        """Return a fresh filter with the same patterns."""
         other = copy(self)
-        other._begin()  # noqa: SLF001 - it is one of its own kind
+        other._begin()  # noqa: SLF001 - same class
         return other
 
     @property
     def leaked(self) -> bool:
-        """Whether there was a secret in the text; nothing is released any more."""
+        """True if the text contained a secret; nothing more is released."""
         return self._leaked
 
     def feed(self, text: str) -> str:
-        """Take the next piece of the text; what can be released of it and of what was held back."""
+        """Feed the next piece of the text; return the text that can be released now."""
         for character in text:
             self._held += character
             for folded in _folded(character):
@@ -79,11 +102,11 @@ class Tripwire:
         return self._release(self._places[0] if self._places else len(self._held))
 
     def finish(self) -> str:
-        """End the text; what was held back of it."""
+        """End the text; return the rest that was held back."""
         return "" if self._leaked else self._release(len(self._held))
 
     def leaks(self, *texts: str) -> bool:
-        """Whether there is a secret in other texts, each for itself or one after the other."""
+        """Return True if other texts contain a secret, individually or joined."""
         other = self.anew()
         other.feed("\n".join(texts))
         return other.leaked
@@ -104,7 +127,7 @@ class Tripwire:
             self._leaked = True
 
     def _counts(self, pattern: str) -> bool:
-        """Whether a pattern that was found is more than a part of a longer word or number."""
+        """Return True if a match is not just a part of a longer word or number."""
         if len(pattern) >= _SHORT or not (pattern.isalpha() or pattern.isdecimal()):
             return True
         place = self._places[-len(pattern)]
@@ -113,9 +136,10 @@ class Tripwire:
 
 
 def revealing(scene: Scene, values: Sequence[Any]) -> list[int]:
-    """The places of those values that hold what not everybody may know.
+    """Return the indexes of the values that contain information that is not public.
 
-    A narrator knows what its audience alone may know, and what it writes into mechanics reaches others.
+    The narrator knows what its audience alone may know, but what it writes into the mechanics reaches other
+    viewers.
     """
     written = [[text for text in texts_in(value) if len(text) >= LEAST_CHARACTERS] for value in values]
     if not any(written):
@@ -125,7 +149,7 @@ def revealing(scene: Scene, values: Sequence[Any]) -> list[int]:
 
 
 class _Patterns:
-    """What a text is searched for."""
+    """Index of the patterns to search for."""
 
     def __init__(self, patterns: set[str]) -> None:
         self._sorted = sorted(patterns)
@@ -135,12 +159,12 @@ class _Patterns:
             self._by_end[end] = (*self._by_end.get(end, ()), pattern)
 
     def begin_with(self, text: str) -> bool:
-        """Whether a pattern begins with a text."""
+        """Return True if a pattern begins with a text."""
         place = bisect_left(self._sorted, text)
         return place < len(self._sorted) and self._sorted[place].startswith(text)
 
     def at_end_of(self, text: str) -> Iterator[str]:
-        """The patterns that a text ends with."""
+        """Yield the patterns that a text ends with."""
         return filter(text.endswith, self._by_end.get(text[-LEAST_CHARACTERS:], ()))
 
 
@@ -151,12 +175,12 @@ def _patterns(secrets: tuple[str, ...]) -> _Patterns:
 
 @lru_cache(maxsize=_KEPT_FORMS)
 def _forms(secret: str) -> tuple[str, ...]:
-    """The ways to write a secret, squeezed, as far as they are long enough to tell anything."""
+    """Return the normalized spellings of a secret that are long enough to be significant."""
     return tuple(form for form in map(squeezed, _written(secret)) if len(form) >= LEAST_CHARACTERS)
 
 
 def _written(secret: str) -> Iterator[str]:
-    """The ways to write a secret; how they are cased and spaced does not matter."""
+    """Yield the spellings of a secret; case and spacing do not matter."""
     yield secret
     yield squeezed(secret)[::-1]
     some = secret[:_ENCODED_CHARACTERS]
@@ -172,6 +196,6 @@ def _written(secret: str) -> Iterator[str]:
     yield "".join(f"u{ord(character):04x}" for character in some)
     yield base64.b32encode(octets).decode()[: len(octets) * 8 // 5]
     for before in range(3):
-        # What stands before and behind changes the characters that it shares with the secret.
+        # Neighbouring bytes change the characters that they share with the secret, so those are cut off.
         encoded = base64.b64encode(b"\0" * before + octets).decode()
         yield encoded[-(-before * 8 // 6) : (before + len(octets)) * 8 // 6]

@@ -1,4 +1,4 @@
-"""The system prompts of those who tell turns."""
+"""System prompts of the narrator."""
 
 from __future__ import annotations
 

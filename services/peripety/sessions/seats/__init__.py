@@ -1,1 +1,1 @@
-"""Sessions with several players: whose turn it is, what they hand in, and how long the others wait."""
+"""Sessions with several players: turn order, submissions and seat timeouts."""

@@ -1,4 +1,4 @@
-"""What seats hand in."""
+"""Submissions of seats."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 __all__ = ["LEASE_MICROSECONDS", "HandedIn", "Round", "Submission"]
 
 LEASE_MICROSECONDS = 120_000_000
-"""How long a turn that is being played is put off: longer than a narrator is given."""
+"""Lease on a turn that is being played, longer than the narrator's time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a seat hands in where all act at the same time.
+    """Request to submit the actions of a seat, if all seats act at the same time.
 
     Attributes:
         session_id: the session.
-        request_id: names the request; the same one again changes nothing.
-        expected_turn: the number of the turn that it is meant for.
+        request_id: idempotency key; repeating it changes nothing.
+        expected_turn: expected number of the turn (optimistic locking).
         seat_id: the seat.
-        actions: what it tries, in order; empty to pass.
-        input: what it says, as free text.
+        actions: actions to try, in order; empty to pass.
+        input: free text of the player.
     """
 
     session_id: str
@@ -37,19 +37,19 @@ class Submission:
     input: str = ""
 
     def digest(self) -> str:
-        """Tells this request from another one under the same id."""
+        """Return a digest that distinguishes the request from another one with the same id."""
         return digest_of(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
 class HandedIn:
-    """What a seat does in the turn that comes next.
+    """Stored submission of a seat for the next turn.
 
     Attributes:
         seat_id: the seat.
-        actions: what it tries, in order.
-        input: what it says.
-        in_time: whether it acted; otherwise its time was up.
+        actions: actions to try, in order.
+        input: free text of the player.
+        in_time: True if the seat acted; False if it timed out.
     """
 
     seat_id: str
@@ -60,11 +60,11 @@ class HandedIn:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The turn that comes next, where all seats act at the same time.
+    """The next turn, if all seats act at the same time.
 
     Attributes:
         session: the session before it.
-        handed_in: what is there already, in the order in which it came.
+        handed_in: submissions so far, in order of arrival.
     """
 
     session: Session
@@ -72,7 +72,7 @@ class Round:
 
     @property
     def acted(self) -> tuple[str, ...]:
-        """The seats that acted, in that order."""
+        """The seats that have acted, in order of arrival."""
         return tuple(one.seat_id for one in self.handed_in if one.in_time)
 
     @property

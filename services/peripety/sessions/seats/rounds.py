@@ -1,8 +1,8 @@
-"""Turns that nobody asks for: all seats have acted, or the time of those who have not is up.
+"""Scheduler of turns without a request: all seats have acted, or a seat has timed out.
 
-Such a turn is played beside the calls that lead to it, once, whatever process they come to. The moment at
-which it is due is the lease on it: who plays it puts it off first, and should that process go down, the turn
-is due again.
+Such a turn is played once, outside the calls that lead to it, in any process. Its due time is also the lease
+on it: the process that plays the turn first postpones the due time, so if the process crashes, the turn
+becomes due again.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _log = logging.getLogger(__name__)
 
 
 class Rounds:
-    """Plays the turns of tables that go on by themselves.
+    """Scheduler of turns with several seats.
 
     Args:
-        store: where sessions are kept.
-        rulesets: the scenarios that sessions play.
+        store: stores the sessions.
+        rulesets: the programs of their scenarios.
         turns: plays turns.
-        hub: lets those who follow the sessions hear of it.
+        hub: notifies watchers.
     """
 
     def __init__(self, store: SessionStore, rulesets: Rulesets, turns: Turns, hub: Hub) -> None:
@@ -65,13 +65,16 @@ class Rounds:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def submit(self, submission: Submission) -> tuple[str, ...]:
-        """Hand in what a seat does; the seats that the turn still waits for, none once it is being played.
+        """Submit the actions of a seat.
+
+        Returns:
+            The seats that the turn still waits for; none once it is being played.
 
         Raises:
-            InvalidArgumentError: a field is wrong.
-            NotFoundError: there is no such session or seat.
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session or seat does not exist.
             AlreadyExistsError: the request id was used for a different request.
-            ConflictError: `STALE_TURN`: it is not the turn that comes next.
+            ConflictError: `STALE_TURN`: it is not the next turn.
             FailedPreconditionError: `SEATS_TAKE_TURNS`, `SEAT_HAS_ACTED`, `TIME_IS_UP`, or `RUN_ENDED`.
         """
         check_submission(submission)
@@ -80,7 +83,7 @@ class Rounds:
         check_known_actions(submission.actions, ruleset.spec)
         if session.turn + 1 == submission.expected_turn:
             await asyncio.to_thread(_try_out, ruleset, session, submission.actions)
-        # Whoever leaves when the last seat has acted must not leave the others to wait for another process.
+        # Shielded: if the last caller disconnects, the others must not wait for another process.
         now = await finish(self._hand_in(submission))
         return () if now.session.turn >= submission.expected_turn else now.waiting
 
@@ -95,12 +98,12 @@ class Rounds:
         return now
 
     def look_out(self) -> None:
-        """Begin to play, one after the other, the turns that are due."""
+        """Start polling for turns that are due."""
         self._start(self._look_out())
 
     async def aclose(self) -> None:
-        """Stop playing; what is under way is due elsewhere at once."""
-        # What was just begun must have begun, or it could not say that it stops.
+        """Stop playing; turns in progress become due for other processes at once."""
+        # A task must have started before it is cancelled, or it could not release its turn.
         await asyncio.sleep(0)
         for task in self._tasks:
             task.cancel()
@@ -108,7 +111,7 @@ class Rounds:
             await asyncio.wait(self._tasks)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        # Not in the context of a call, which has a deadline.
+        # Outside the caller's context, which has a deadline.
         task = asyncio.create_task(work, context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -121,11 +124,11 @@ class Rounds:
                     if await self._seats.take_over(session, later):
                         self._start(self._play(replace(session, due=later)))
             except PeripetyError as error:
-                _log.warning("the turns that are due cannot be played now", extra={"code": error.code})
+                _log.warning("due turns cannot be played now", extra={"code": error.code})
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _play(self, session: Session) -> None:
-        """Play the turn that comes after a session as it was read, with what the seats have handed in."""
+        """Play the turn after a session with the submissions of its seats."""
         table = session.table
         if table is None:
             return
@@ -139,7 +142,7 @@ class Rounds:
                 await self._seats.move(session, microseconds_now())
             raise
         except PeripetyError as error:
-            _log.info("a turn of a table was not played", extra={"code": error.code})
+            _log.info("scheduled turn was not played", extra={"code": error.code})
 
     async def _play_round(self, session: Session, table: Table) -> None:
         request = _turn_of(await self._seats.round(session), table)
@@ -160,11 +163,11 @@ class Rounds:
 
 
 def _check(submission: Submission, before: Round) -> None:
-    """Refuse what cannot be handed in now."""
+    """Raise an error if a submission is not possible now."""
     session, table = before.session, before.session.table
     if table is None or table.order is not SeatOrder.SIMULTANEOUS:
         raise FailedPreconditionError(
-            "The session has no seats that act at the same time; play its turns with TakeTurn",
+            "session has no simultaneous seats; play its turns with TakeTurn",
             code="SEATS_TAKE_TURNS",
         )
     seat = seat_named(submission.seat_id, table)
@@ -172,26 +175,26 @@ def _check(submission: Submission, before: Round) -> None:
     check_ongoing(session)
     if seat.seat_id in before.acted:
         raise FailedPreconditionError(
-            f"The seat '{seat.seat_id}' has acted in turn {submission.expected_turn}; wait for the next one",
+            f".seat_id: '{seat.seat_id}' has acted in turn {submission.expected_turn}; wait for the next",
             code="SEAT_HAS_ACTED",
         )
     is_due = session.due is not None and session.due <= microseconds_now()
     if is_due or seat.seat_id not in before.waiting:
         raise FailedPreconditionError(
-            f"The time of seat '{seat.seat_id}' in turn {submission.expected_turn} is up; act in the next",
+            f".seat_id: '{seat.seat_id}' timed out in turn {submission.expected_turn}; act in the next",
             code="TIME_IS_UP",
         )
 
 
 def _try_out(ruleset: Ruleset, session: Session, actions: Sequence[ActionCall]) -> None:
-    """Refuse parameters that are no values of the engine's: in the turn itself nobody would be told."""
+    """Validate parameters early, as an error in the simultaneous turn itself has no client to report to."""
     board = Board(ruleset.program, session.snapshot)
     for action in actions:
         board.act(action)
 
 
 def _turn_of(now: Round, table: Table) -> TurnRequest:
-    """The turn that all seats play together, in the order of the seats."""
+    """Return the request for the joint turn of all seats, in seat order."""
     handed_in = {one.seat_id: one for one in now.handed_in}
     acting = [(seat, handed_in[seat.seat_id]) for seat in table.seats if seat.seat_id in handed_in]
     return TurnRequest(
@@ -204,5 +207,5 @@ def _turn_of(now: Round, table: Table) -> TurnRequest:
 
 
 def _request_id(session: Session) -> str:
-    """Names the turn that comes next: the same one in every process."""
+    """Return the id of the request for the next turn, which is the same in every process."""
     return str(uuid.uuid5(_REQUESTS, f"{session.session_id} {session.last_sequence}"))

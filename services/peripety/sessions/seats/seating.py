@@ -1,4 +1,4 @@
-"""Who sits at a table, and whose turn it is."""
+"""Seats and turn order."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ __all__ = ["acted_by", "check_turn_of", "seat_named", "seat_of"]
 
 
 def seat_of(request: TurnRequest, session: Session) -> Seat | None:
-    """The seat that a turn is asked for by; None when there is one player.
+    """Return the seat of a turn request; None if there is one player.
 
     Raises:
-        InvalidArgumentError: it is missing, or there are no seats, or another entity's view is asked for.
-        NotFoundError: there is no such seat.
+        InvalidArgumentError: it is missing, the session has no seats, or the view of another entity is
+            requested.
+        NotFoundError: the seat does not exist.
         FailedPreconditionError: `SEATS_ACT_TOGETHER`.
     """
     if session.table is None:
@@ -31,22 +32,22 @@ def seat_of(request: TurnRequest, session: Session) -> Seat | None:
         return None
     if session.table.order is SeatOrder.SIMULTANEOUS:
         raise FailedPreconditionError(
-            "The seats of this session act at the same time; hand the actions in with SubmitActions",
+            "session has simultaneous seats; submit their actions with SubmitActions",
             code="SEATS_ACT_TOGETHER",
         )
     if request.seat_id is None:
         raise refuse(".seat_id", "is required: the session has several players")
     seat = seat_named(request.seat_id, session.table)
     if request.pov not in {None, seat.entity_id}:
-        raise refuse(".pov_entity_id", f"must be empty, or '{seat.entity_id}', whom the seat plays")
+        raise refuse(".pov_entity_id", f"must be empty, or '{seat.entity_id}', the entity of the seat")
     return seat
 
 
 def seat_named(seat_id: str, table: Table) -> Seat:
-    """A seat by its id.
+    """Return the seat with an id.
 
     Raises:
-        NotFoundError: there is none of that id.
+        NotFoundError: the seat does not exist.
     """
     for seat in table.seats:
         if seat.seat_id == seat_id:
@@ -58,7 +59,7 @@ def seat_named(seat_id: str, table: Table) -> Seat:
 
 
 def check_turn_of(seat: Seat | None, session: Session) -> None:
-    """Refuse a seat whose turn it is not.
+    """Raise an error unless it is the turn of a seat.
 
     Raises:
         FailedPreconditionError: `NOT_YOUR_TURN`.
@@ -66,14 +67,14 @@ def check_turn_of(seat: Seat | None, session: Session) -> None:
     following = None if session.table is None else session.table.next_seat(session.turn)
     if seat is not None and following is not None and seat != following:
         raise FailedPreconditionError(
-            f"It is the turn of seat '{following.seat_id}', not of '{seat.seat_id}'; wait for it",
+            f".seat_id: it is the turn of seat '{following.seat_id}', not of '{seat.seat_id}'; wait",
             code="NOT_YOUR_TURN",
             details={"next_seat_id": following.seat_id},
         )
 
 
 def acted_by(seat: Seat | None, actions: Sequence[ActionCall]) -> tuple[ActionCall, ...]:
-    """Actions as those of the entity that a seat plays."""
+    """Return the actions with the entity of a seat as their actor."""
     if seat is None:
         return tuple(actions)
     return tuple(replace(action, entity_id=seat.entity_id) for action in actions)

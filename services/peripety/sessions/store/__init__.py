@@ -1,8 +1,9 @@
-"""Where sessions and their turns are kept.
+"""Storage of sessions and their turns.
 
-Turns stand on *lines*. A session has a line of its own; a fork begins a new line at a turn of another one and
-copies nothing, so the turns of a session are those of its line and, before that, of the lines it comes from.
-No turn is ever changed. Turns that nobody needs any more are deleted with whatever needed them last.
+Turns belong to *lines* (history segments). A session has its own line. A fork starts a new line at a turn of
+another one and copies nothing, so the turns of a session are those of its line and of the ancestors of that
+line. Turns are never changed. Turns that no session references any more are deleted together with the last
+reference.
 """
 
 from peripety.sessions.store.statements import End

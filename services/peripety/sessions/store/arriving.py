@@ -1,6 +1,7 @@
-"""The past of a session that was played elsewhere, stored at once.
+"""Bulk import of the turns of a session that was played elsewhere.
 
-There may be thousands of turns. They are made in a thread, some at a time, so that the event loop goes on.
+There may be thousands of turns. They are decoded in a thread in small batches, so that the event loop is not
+blocked.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ async def add_turns(connection: AsyncConnection, line_id: str, made: Iterator[Co
     Args:
         connection: in a transaction.
         line_id: the line.
-        made: the turns, each made when it is asked for, in a thread.
+        made: the turns, produced lazily in a thread.
     """
 
     def rows() -> list[dict[str, Any]]:
@@ -45,11 +46,11 @@ async def add_turns(connection: AsyncConnection, line_id: str, made: Iterator[Co
 
 
 async def keep_snapshots(connection: AsyncConnection, made: Iterator[Session]) -> None:
-    """Keep what a session was like after some of its turns.
+    """Store snapshots of a session.
 
     Args:
         connection: in a transaction.
-        made: the session as it was then, each time made when it is asked for, in a thread.
+        made: the session at each snapshot turn, produced lazily in a thread.
     """
     while (session := await finish(asyncio.to_thread(next, made, None))) is not None:
         await keep_snapshot(connection, session)

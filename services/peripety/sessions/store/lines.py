@@ -1,4 +1,4 @@
-"""Lines of turns: which of them a session stands on, and which of them nobody needs any more."""
+"""History segments: the turns that a session references, and garbage collection of unreferenced ones."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _CUT_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a session's turns: those of a line after one turn and up to another."""
+    """A segment of a session's history: the turns of a line after one turn and up to another."""
 
     line_id: str
     after: int
     until: int
 
     def holds(self, turn: int) -> bool:
-        """Whether the turn is one of them."""
+        """Return True if the turn is in the segment."""
         return self.after < turn <= self.until
 
 
@@ -69,29 +69,29 @@ def _lineage() -> CTE:
 
 
 LINEAGE = _lineage()
-"""The lines that the session `session_id` stands on, each with the turn up to which it does, as a table."""
+"""Recursive query of the lines of the session `session_id`, each with its last turn for this session."""
 _ADD = insert(lines)
 _SEGMENTS = select(LINEAGE.c.line_id, LINEAGE.c.parent_turn, LINEAGE.c.until).order_by(LINEAGE.c.depth)
 
 
 async def lineage(connection: AsyncConnection, session_id: str) -> list[Segment]:
-    """The turns of a session, the latest segment first; nothing if there is no such session."""
+    """Return the segments of a session, the latest first; empty if the session does not exist."""
     found = await connection.execute(_SEGMENTS, {"session_id": session_id})
     return [Segment(*row) for row in found]
 
 
 def holding(segments: list[Segment], turn: int) -> Segment | None:
-    """The segment that a turn stands on."""
+    """Return the segment that contains a turn."""
     return next((segment for segment in segments if segment.holds(turn)), None)
 
 
 async def add_line(connection: AsyncConnection, line_id: str, parent: Segment | None, turn: int) -> None:
-    """Begin a line after a turn.
+    """Add a line after a turn.
 
     Args:
         connection: in a transaction.
-        line_id: its id.
-        parent: what the turn stands on; None at the start.
+        line_id: id of the new line.
+        parent: the segment of the turn; None at the start.
         turn: the last turn before those of the line.
     """
     parent_line = None if parent is None else parent.line_id
@@ -99,7 +99,7 @@ async def add_line(connection: AsyncConnection, line_id: str, parent: Segment | 
 
 
 async def furthest_fork(connection: AsyncConnection, line_id: str) -> int | None:
-    """The latest turn of a line after which another line begins; None if none does."""
+    """Return the latest turn of a line at which another line begins, or None."""
     turn: int | None = await connection.scalar(
         select(func.max(lines.c.parent_turn)).where(lines.c.parent_line == line_id)
     )
@@ -107,7 +107,7 @@ async def furthest_fork(connection: AsyncConnection, line_id: str) -> int | None
 
 
 async def collect(connection: AsyncConnection, line_id: str) -> None:
-    """Delete what nobody needs of a line, and of those that it comes from."""
+    """Delete the unreferenced turns of a line and of its ancestors."""
     line: str | None = line_id
     while line is not None:
         if await connection.scalar(select(sessions.c.session_id).where(sessions.c.line_id == line)):
@@ -127,7 +127,7 @@ async def collect(connection: AsyncConnection, line_id: str) -> None:
 
 
 async def cut(connection: AsyncConnection, line_id: str, turn: int) -> None:
-    """Delete what a line holds after a turn; of many turns some at a time, so that the event loop goes on."""
+    """Delete the turns of a line after a turn, in batches, so that the event loop is not blocked."""
     last = await connection.scalar(select(func.max(turns.c.turn)).where(turns.c.line_id == line_id))
     for until in range((last or 0) - _CUT_AT_ONCE, turn, -_CUT_AT_ONCE):
         await _cut(connection, line_id, until)
@@ -141,7 +141,7 @@ async def _cut(connection: AsyncConnection, line_id: str, turn: int) -> None:
 
 
 def between(segments: list[Segment], after: int, until: int) -> list[Segment]:
-    """The parts of segments after one turn and up to another, the earliest first."""
+    """Return the parts of segments after one turn and up to another, the earliest first."""
     parts = [
         Segment(segment.line_id, max(segment.after, after), min(segment.until, until)) for segment in segments
     ]
@@ -149,11 +149,11 @@ def between(segments: list[Segment], after: int, until: int) -> list[Segment]:
 
 
 def turns_of(segments: list[Segment]) -> int:
-    """How many turns segments have."""
+    """Return the number of turns of segments."""
     return segments[0].until if segments else 0
 
 
 def shared(one: list[Segment], other: list[Segment]) -> int:
-    """The last turn that stands on the same line in both."""
+    """Return the last turn that is on the same line in both."""
     until = {segment.line_id: segment.until for segment in other}
     return max((min(s.until, until[s.line_id]) for s in one if s.line_id in until), default=0)

@@ -1,4 +1,4 @@
-"""Why the store does not do what it is asked to."""
+"""Errors of the session store."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ __all__ = ["check_same", "stale", "unknown"]
 
 
 def unknown(session_id: str) -> NotFoundError:
-    """There is no such session."""
-    return NotFoundError(f".session_id: there is no session '{session_id[:64]}'", code="UNKNOWN_SESSION")
+    """Return the error for a session that does not exist."""
+    return NotFoundError(
+        f".session_id: unknown session '{session_id[:64]}'; list the sessions", code="UNKNOWN_SESSION"
+    )
 
 
 def stale(session_id: str, what: str) -> ConflictError:
-    """Somebody else was faster."""
+    """Return the error for a session that was changed concurrently."""
     return ConflictError(
-        f"{what}; read it again, then go on", code="STALE_TURN", details={"session_id": session_id}
+        f"{what}; read it again and retry", code="STALE_TURN", details={"session_id": session_id}
     )
 
 
 def check_same(request: Request, digest: str) -> None:
-    """Refuse a request whose id was used for a different one.
+    """Raise an error if the id of a request was used for a different one.
 
     Raises:
         AlreadyExistsError: it was.

@@ -1,4 +1,4 @@
-"""Rows of the tables, and what they mean."""
+"""Mapping between table rows and domain objects."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__ = [
 _STRUCTURED = ("status", "usage", "memories", "narrator", "table", "parent")
 
 SESSION = [sessions.c[name] for name in Session.__dataclass_fields__]
-"""The columns that make a session."""
+"""Columns of a session."""
 
 SUMMARY = [sessions.c[name] for name in SessionSummary.__dataclass_fields__]
-"""The columns that make its summary."""
+"""Columns of a session summary."""
 
 
 def session_columns(session: Session) -> dict[str, Any]:
-    """The columns of a session."""
+    """Convert a session to columns."""
     plain = {name: getattr(session, name) for name in Session.__dataclass_fields__}
     return plain | {
         name: None if plain[name] is None else _dumps(encode(plain[name])) for name in _STRUCTURED
@@ -47,12 +47,12 @@ def session_columns(session: Session) -> dict[str, Any]:
 
 
 def session_of(row: Row[Any]) -> Session:
-    """The session of a row that has the columns of one."""
+    """Convert a row to a session."""
     return Session(**_parsed(row, Session.__dataclass_fields__))
 
 
 def summary_of(row: Row[Any]) -> SessionSummary:
-    """The summary of a row that has the columns of one."""
+    """Convert a row to a session summary."""
     return SessionSummary(**_parsed(row, SessionSummary.__dataclass_fields__))
 
 
@@ -65,7 +65,7 @@ def _parsed(row: Row[Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def turn_columns(line_id: str, turn: CommittedTurn) -> dict[str, Any]:
-    """The columns of a turn on a line."""
+    """Convert a turn of a line to columns."""
     return {
         "line_id": line_id,
         "turn": turn.turn,
@@ -81,7 +81,7 @@ def turn_columns(line_id: str, turn: CommittedTurn) -> dict[str, Any]:
 
 
 def committed(row: Row[Any]) -> CommittedTurn:
-    """The turn of a row."""
+    """Convert a row to a turn."""
     return CommittedTurn(
         turn=row.turn,
         request_id=row.request_id,
@@ -95,13 +95,13 @@ def committed(row: Row[Any]) -> CommittedTurn:
 
 
 def memories_of(text: str) -> tuple[Memory, ...]:
-    """The memories of a column that holds all of them."""
+    """Decode a column with all memories."""
     memories: tuple[Memory, ...] = decode("memories", json.loads(text))
     return memories
 
 
 def memory_changes(text: str | None) -> tuple[Kept | Memory, ...] | None:
-    """How a turn changed the memories, from its column."""
+    """Decode a column with the memory diff of a turn."""
     return None if text is None else decode_changes(json.loads(text))
 
 

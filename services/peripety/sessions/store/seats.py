@@ -1,4 +1,4 @@
-"""What seats have handed in, and which sessions go on because the time of their seats is up."""
+"""Storage of seat submissions and seat deadlines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["SeatStore"]
 
 
 class SeatStore:
-    """The table of what seats have handed in, beside those of sessions.
+    """Store of seat submissions, beside the tables of sessions.
 
     Args:
         database: the database of the process.
@@ -41,19 +41,19 @@ class SeatStore:
     async def submit(
         self, submission: Submission, check: Callable[[Round], None], later: int
     ) -> tuple[Round, bool]:
-        """Keep what a seat hands in; again under the same request id, nothing changes.
+        """Store the submission of a seat; idempotent by request id.
 
         Args:
-            submission: what it is.
-            check: refuses what cannot be handed in now.
-            later: when the turn is due if this completes it, in microseconds since 1970: should the process
-                that plays it go down, another one does it then.
+            submission: the submission.
+            check: raises an error if the submission is not possible now.
+            later: new due time if the submission completes the turn, in microseconds since 1970; if the
+                process that plays the turn crashes, another one plays it then.
 
         Returns:
-            The turn that comes next as it is now, and whether this has just completed it.
+            The next turn in its current state, and whether this submission completed it.
 
         Raises:
-            NotFoundError: there is no such session.
+            NotFoundError: the session does not exist.
             AlreadyExistsError: the request id was used for a different request.
         """
         about = f"session {submission.session_id}"
@@ -77,12 +77,12 @@ class SeatStore:
         return now, not now.waiting
 
     async def round(self, session: Session) -> Round:
-        """The turn that comes after a session as it was read, as it is now."""
+        """Return the current state of the turn after a session."""
         async with self._database.read() as connection:
             return await _round(connection, session)
 
     async def acted(self, session_ids: Collection[str]) -> dict[tuple[str, int], tuple[str, ...]]:
-        """The seats that acted in the turns that come next, by session and the sequence that those follow."""
+        """Return the seats that have acted in the next turns, by session id and preceding sequence."""
         query = (
             select(submissions.c.session_id, submissions.c.after, submissions.c.seat_id)
             .where(submissions.c.session_id.in_(session_ids), submissions.c.request_id.is_not(None))
@@ -97,18 +97,21 @@ class SeatStore:
         return acted
 
     async def due(self, now: int, limit: int) -> list[Session]:
-        """Sessions whose turn goes on without those who have not acted, the longest due first."""
+        """Return sessions whose seat deadline has passed, the earliest deadline first."""
         query = select(sessions.c.session_id).where(sessions.c.due <= now).order_by(sessions.c.due)
         async with self._database.read() as connection:
             found = (await connection.scalars(query.limit(limit))).all()
             return [await one_session(connection, session_id) for session_id in found]
 
     async def take_over(self, session: Session, later: int) -> bool:
-        """Put a turn that is due off, if nobody did yet, to play it; the time of all its seats is then up.
+        """Take the lease on a due turn, whose waiting seats then time out.
 
         Args:
-            session: the session, as it was found due.
-            later: when somebody else may take it over, in microseconds since 1970.
+            session: the session with the due time that was read.
+            later: expiry of the lease, in microseconds since 1970.
+
+        Returns:
+            False if another process has the lease.
         """
         async with self._database.write(f"session {session.session_id}") as connection:
             if not await _move(connection, session, later):
@@ -119,16 +122,16 @@ class SeatStore:
         return True
 
     async def move(self, session: Session, due: int | None) -> None:
-        """Move the time at which a turn is due, unless the session or that time has changed since."""
+        """Change the due time of a turn, unless the session or its due time has changed since."""
         async with self._database.write(f"session {session.session_id}") as connection:
             await _move(connection, session, due)
 
     async def open_anew(self, session: Session, due: int | None) -> None:
-        """Let the seats act again in a turn that could not be played with what they had handed in.
+        """Reopen a turn that could not be played with the submissions of its seats.
 
         Args:
             session: the session.
-            due: when it goes on without those who have not acted then.
+            due: the new seat deadline.
         """
         of_turn = (submissions.c.session_id == session.session_id) & (
             submissions.c.after == session.last_sequence

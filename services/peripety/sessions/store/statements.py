@@ -1,4 +1,4 @@
-"""What the store says to a database, inside of a transaction."""
+"""SQL statements of the session store, to be executed inside a transaction."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a turn ended: its last event, and the sequence of that."""
+    """End of a turn: its last event, and the sequence of that event."""
 
     committed: Committed
     sequence: int
@@ -67,7 +67,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a turn stands on, and the sequence that it ended with; None and 0 at the start, or without it."""
+    """Segment and last sequence of a turn; None and 0 at the start or if it does not exist."""
 
     segment: Segment | None
     sequence: int
@@ -130,7 +130,7 @@ _STANDING = (
 
 
 async def made_by(connection: AsyncConnection, request: Request) -> Session | None:
-    """The session that a request has made.
+    """Return the session that a request has created, or None.
 
     Raises:
         AlreadyExistsError: the request id was used for a different request.
@@ -141,7 +141,7 @@ async def made_by(connection: AsyncConnection, request: Request) -> Session | No
 async def made_or_named(
     connection: AsyncConnection, request: Request, session_id: str
 ) -> tuple[Session | None, Session | None]:
-    """The session that a request has made, and the one of an id.
+    """Return the session that a request has created, and the session with an id.
 
     Raises:
         AlreadyExistsError: the request id was used for a different request.
@@ -158,7 +158,7 @@ async def made_or_named(
 
 
 async def rewound_by(connection: AsyncConnection, session_id: str, request: Request) -> bool:
-    """Whether a request has taken turns of a session back.
+    """Return True if a request has rewound a session.
 
     Raises:
         AlreadyExistsError: the request id was used for a different request.
@@ -174,10 +174,10 @@ async def rewound_by(connection: AsyncConnection, session_id: str, request: Requ
 
 
 async def one_session(connection: AsyncConnection, session_id: str) -> Session:
-    """A session.
+    """Return a session.
 
     Raises:
-        NotFoundError: there is none of that id.
+        NotFoundError: the session does not exist.
     """
     row = (await connection.execute(_NAMED, {"session_id": session_id})).one_or_none()
     if row is None:
@@ -186,7 +186,7 @@ async def one_session(connection: AsyncConnection, session_id: str) -> Session:
 
 
 async def add_specification(connection: AsyncConnection, spec_hash: str, document: bytes) -> None:
-    """Keep a specification, unless it is kept."""
+    """Store a specification, unless it is stored already."""
     known = select(specs.c.spec_hash).where(specs.c.spec_hash == spec_hash)
     if await connection.scalar(known) is None:
         await connection.execute(insert(specs).values(spec_hash=spec_hash, document=document))
@@ -199,7 +199,7 @@ async def add_session(connection: AsyncConnection, session: Session, request: Re
 
 
 async def move(connection: AsyncConnection, session: Session, *, turn: int, last_sequence: int) -> bool:
-    """Make a session what it shall be, if it still is at a turn and a sequence."""
+    """Update a session if it is still at a turn and a sequence (compare and swap); return True if it was."""
     seen = {"seen_id": session.session_id, "seen_turn": turn, "seen_sequence": last_sequence}
     moved = await connection.execute(_MOVE, seen | session_columns(session))
     return bool(moved.rowcount)
@@ -211,13 +211,13 @@ async def add_turn(connection: AsyncConnection, line_id: str, turn: CommittedTur
 
 
 async def keep_snapshot(connection: AsyncConnection, session: Session) -> None:
-    """Keep what a session is like after its present turn."""
+    """Store a snapshot of a session after its current turn."""
     columns = session_columns(session)
     await connection.execute(insert(snapshots), {column.name: columns[column.name] for column in snapshots.c})
 
 
 async def kept_snapshot(connection: AsyncConnection, segments: list[Segment], turn: int) -> Row[Any] | None:
-    """The latest snapshot up to a turn."""
+    """Return the latest snapshot up to a turn."""
     for segment in reversed(between(segments, 0, turn)):
         row = (await connection.execute(_KEPT, asdict(segment))).one_or_none()
         if row is not None:
@@ -226,7 +226,7 @@ async def kept_snapshot(connection: AsyncConnection, segments: list[Segment], tu
 
 
 def _on_segment(*columns: Any) -> Select[Any]:
-    """Columns of the turns of a segment."""
+    """Select columns of the turns of a segment."""
     return select(*columns).where(
         turns.c.line_id == bindparam("line_id"),
         turns.c.turn > bindparam("after"),
@@ -262,14 +262,14 @@ _KEPT = (
 
 
 async def records(connection: AsyncConnection, segments: list[Segment]) -> list[Row[Any]]:
-    """The records of turns, and how they changed what is remembered; segments stand in order."""
+    """Return the records and memory diffs of the turns of ordered segments."""
     return [row for segment in segments for row in await connection.execute(_RECORDS, asdict(segment))]
 
 
 async def turns_after(
     connection: AsyncConnection, segments: list[Segment], turn: int, limit: int
 ) -> list[CommittedTurn]:
-    """Turns after a number, oldest first."""
+    """Return turns after a number, oldest first."""
     found: list[CommittedTurn] = []
     for segment in between(segments, turn, turns_of(segments)):
         asked = asdict(segment) | {"limit": limit - len(found)}
@@ -280,7 +280,7 @@ async def turns_after(
 
 
 async def one_turn(connection: AsyncConnection, segments: list[Segment], turn: int) -> CommittedTurn | None:
-    """A turn by its number."""
+    """Return a turn by its number."""
     segment = holding(segments, turn)
     if segment is None:
         return None
@@ -291,10 +291,10 @@ async def one_turn(connection: AsyncConnection, segments: list[Segment], turn: i
 async def standing(
     connection: AsyncConnection, session_id: str, turn: int, request: Request
 ) -> Standing | None:
-    """What a new session would stand on that goes on after a turn of another one.
+    """Return the starting point of a new session that continues after a turn of another one.
 
     Returns:
-        None when there is no such session, or when the request has made one already.
+        None if the session does not exist, or if the request has created one already.
     """
     names = {"session_id": session_id, "turn": turn, "request_id": request.request_id}
     rows = (await connection.execute(_STANDING, names)).all()
@@ -307,10 +307,10 @@ async def standing(
 
 
 async def played_by(connection: AsyncConnection, session_id: str, request_id: str) -> CommittedTurn | None:
-    """The turn of a session that a request has played.
+    """Return the turn of a session that a request has played.
 
     Raises:
-        FailedPreconditionError: `TURN_TAKEN_BACK`: it was taken back.
+        FailedPreconditionError: `TURN_TAKEN_BACK`: the turn was rewound.
     """
     names = {"session_id": session_id, "request_id": request_id}
     row = (await connection.execute(_PLAYED_OR_TAKEN_BACK, names)).one_or_none()
@@ -320,14 +320,14 @@ async def played_by(connection: AsyncConnection, session_id: str, request_id: st
         return committed(row)
     if row.taken_back is not None:
         raise FailedPreconditionError(
-            f".request_id played turn {row.taken_back}, which was taken back; make a new one for each turn",
+            f".request_id played turn {row.taken_back}, which was rewound; make a new one for each turn",
             code="TURN_TAKEN_BACK",
         )
     return None
 
 
 async def known_turn(connection: AsyncConnection, segments: list[Segment], sequence: int) -> int:
-    """The last turn whose events all come up to a sequence; 0 for none."""
+    """Return the last turn whose events all end up to a sequence; 0 for none."""
     if not sequence:
         return 0
     for segment in segments:
@@ -340,7 +340,7 @@ async def known_turn(connection: AsyncConnection, segments: list[Segment], seque
 async def rewinds_since(
     connection: AsyncConnection, session_id: str, sequence: int, limit: int
 ) -> list[Rewind]:
-    """The rewinds of a session since an event which no later one goes as far back as, oldest first."""
+    """Return the rewinds after an event, oldest first, without those superseded by a deeper one."""
     later = rewinds.alias()
     superseded = exists().where(
         later.c.session_id == rewinds.c.session_id,
@@ -355,7 +355,7 @@ async def rewinds_since(
 
 
 async def note_rewind(connection: AsyncConnection, then: Session, request: Request) -> None:
-    """Record that a session was taken back to where it is then."""
+    """Record that a session was rewound to its new state."""
     await connection.execute(
         insert(rewinds).values(
             session_id=then.session_id,
@@ -369,13 +369,13 @@ async def note_rewind(connection: AsyncConnection, then: Session, request: Reque
 
 
 async def note_taken_back(connection: AsyncConnection, session_id: str, segments: list[Segment]) -> None:
-    """Keep the requests of turns that are taken back from a session."""
+    """Store the request ids of the turns that are rewound."""
     for segment in segments:
         await connection.execute(_TAKE_BACK, {"session_id": session_id} | asdict(segment))
 
 
 async def end_of_turn(connection: AsyncConnection, segments: list[Segment], turn: int) -> End | None:
-    """How a turn of segments ended; None at the start."""
+    """Return the end of a turn of segments, or None at the start."""
     segment = holding(segments, turn)
     if segment is None:
         return None

@@ -1,11 +1,12 @@
-"""Sessions and turns, stored and found.
+"""Store of sessions and turns.
 
 A turn is one transaction: its row, its events and the session's next state are written together or not at
-all. Of two writers of the same turn the database lets one through, whatever process they run in: a session is
-only ever moved on from the turn and the sequence that its writer has seen. Sequences never decrease, so a
-turn that was begun before others were taken back cannot be stored after that.
+all. Of two concurrent writers of the same turn, in any processes, the database lets only one write: a session
+is only updated from the turn and the sequence that the writer has read (optimistic locking). Sequences never
+decrease, so a turn that began before a rewind cannot be stored after it.
 
-What touches the lines of several sessions is alone in the database: making a session, deleting one, a rewind.
+Operations that touch the lines of several sessions have the database for themselves: creation, deletion and
+rewind.
 """
 
 from __future__ import annotations
@@ -33,22 +34,22 @@ if TYPE_CHECKING:
 __all__ = ["SNAPSHOT_TURNS", "Past", "SessionStore"]
 
 SNAPSHOT_TURNS = 16
-"""After every so many turns a session's state is kept."""
+"""Interval of snapshots in turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What an earlier state of a session follows from.
+    """Data from which an earlier state of a session is reconstructed.
 
     Attributes:
-        session: the session as it is now.
-        turn: the turn whose state is asked for.
-        end: how that turn ended; None at the start.
-        start: the last turn up to there whose state is known, 0 for the start.
-        snapshot: that state; None at the start.
-        memories: what was remembered then.
-        played: the records of the turns since then, and how each changed what is remembered.
-        next_record: the record of the turn that came next in the session; None if none did.
+        session: the current session.
+        turn: the requested turn.
+        end: the end of that turn; None at the start.
+        start: the last turn up to there with a snapshot, 0 for the start.
+        snapshot: that snapshot; None at the start.
+        memories: memories at the snapshot.
+        played: records and memory diffs of the turns since then.
+        next_record: the record of the turn after the requested one, or None.
     """
 
     session: Session
@@ -62,13 +63,13 @@ class Past:
 
 
 class SessionStore:
-    """The tables of sessions, their lines and turns, and the specifications that they play.
+    """Store of sessions, their lines and turns, and the specifications that they play.
 
     Args:
         database: the database of the process.
 
     Attributes:
-        seats: what the seats of sessions have handed in.
+        seats: the store of seat submissions.
     """
 
     def __init__(self, database: Database) -> None:
@@ -76,7 +77,7 @@ class SessionStore:
         self.seats = SeatStore(database)
 
     async def made_by(self, request: Request) -> Session | None:
-        """The session that a request has made already, if it has: a new one, a fork or an import.
+        """Return the session that a request has created, forked or imported already, or None.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
@@ -85,13 +86,13 @@ class SessionStore:
             return await say.made_by(connection, request)
 
     async def made_from(self, request: Request, session_id: str) -> tuple[Session, bool]:
-        """The session that a request has made already from another one, or that other one if it has not.
+        """Return the session that a request has forked already, or else the parent session.
 
         Returns:
-            The session, and whether the request has made it.
+            The session, and True if the request has created it.
 
         Raises:
-            NotFoundError: there is neither.
+            NotFoundError: neither session exists.
             AlreadyExistsError: the request id was used for a different request.
         """
         async with self._database.read() as connection:
@@ -109,14 +110,14 @@ class SessionStore:
         turns: Iterable[CommittedTurn] = (),
         snapshots: Iterable[Session] = (),
     ) -> Session:
-        """Store a session that was just made, unless its request has made one already: then return that.
+        """Store a new session, or return the one that its request has created already.
 
         Args:
             session: the session, on a new line.
-            document: the specification that it plays.
-            request: what asked for it.
-            turns: all turns that it has behind it, if it was played elsewhere; made in a thread.
-            snapshots: what it was like after every `SNAPSHOT_TURNS` of these; made in a thread.
+            document: its specification.
+            request: the request.
+            turns: all turns of an imported session, produced lazily in a thread.
+            snapshots: the session at every `SNAPSHOT_TURNS` of these, produced lazily in a thread.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
@@ -133,20 +134,20 @@ class SessionStore:
         return session
 
     async def fork(self, fork: Session, session_id: str, request: Request) -> Session:
-        """Store a session that begins after a turn of another, unless its request has made one already.
+        """Store a fork of a session, or return the one that its request has created already.
 
         Args:
-            fork: the new session, on a new line, at the turn after which it begins.
-            session_id: the other one.
-            request: what asked for it.
+            fork: the new session, on a new line, at the turn where it begins.
+            session_id: the parent session.
+            request: the request.
 
         Returns:
-            The fork, its `last_sequence` that of the turn, whatever happened in the other one since.
+            The fork; its `last_sequence` is that of the turn, whatever happened in the parent since.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
-            NotFoundError: the other session is gone.
-            ConflictError: `STALE_TURN`: that turn was taken back meanwhile.
+            NotFoundError: the parent session was deleted.
+            ConflictError: `STALE_TURN`: the turn was rewound meanwhile.
         """
         async with self._database.write() as connection:
             stands = await say.standing(connection, session_id, fork.turn, request)
@@ -155,32 +156,32 @@ class SessionStore:
                 if made is None:
                     raise unknown(session_id)
                 return made
-            # A turn that took its place would have a later sequence than any that was seen before.
+            # A turn that replaced it would have a later sequence than any that was read before.
             if fork.turn and not 0 < stands.sequence <= fork.last_sequence:
-                raise stale(session_id, f"Turn {fork.turn} of the session was taken back meanwhile")
+                raise stale(session_id, f"turn {fork.turn} of the session was rewound meanwhile")
             fork = replace(fork, last_sequence=stands.sequence)
             await lines.add_line(connection, fork.line_id, stands.segment, fork.turn)
             await say.add_session(connection, fork, request)
         return fork
 
     async def rewind(self, before: Session, then: Session, request: Request) -> Session:
-        """Take the last turns of a session back, unless the request has done so already.
+        """Rewind a session, unless the request has done so already.
 
-        Turns that a fork has in common with the session stay, for the fork alone.
+        Turns that a fork shares with the session stay, for the fork.
 
         Args:
-            before: the session as it was found.
-            then: the session as it shall be: at an earlier turn, `last_sequence` one more than before, on a
-                new line, which is used if the old one is still needed as it is.
-            request: what asked for it.
+            before: the session as it was read.
+            then: the rewound session: at an earlier turn, with `last_sequence` one more than before, on a new
+                line, which is used if the old one is still referenced as it is.
+            request: the request.
 
         Returns:
-            The session now.
+            The current session.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
-            NotFoundError: there is no such session.
-            ConflictError: `STALE_TURN`: it is not at that turn any more.
+            NotFoundError: the session does not exist.
+            ConflictError: `STALE_TURN`: the session has changed since it was read.
         """
         session_id, line = before.session_id, before.line_id
         async with self._database.write() as connection:
@@ -194,7 +195,7 @@ class SessionStore:
                 then = replace(then, line_id=line)
             seen = {"turn": before.turn, "last_sequence": before.last_sequence}
             if not await say.move(connection, then, **seen):
-                raise stale(session_id, "Somebody else changed the session meanwhile")
+                raise stale(session_id, "session was changed meanwhile")
             gone = lines.between(segments, then.turn, before.turn)
             await say.note_taken_back(connection, session_id, gone)
             await say.note_rewind(connection, then, request)
@@ -207,7 +208,7 @@ class SessionStore:
         return then
 
     async def rewound_by(self, session_id: str, request: Request) -> bool:
-        """Whether a request has taken turns of a session back already.
+        """Return True if a request has rewound a session already.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
@@ -216,16 +217,16 @@ class SessionStore:
             return await say.rewound_by(connection, session_id, request)
 
     async def session(self, session_id: str) -> Session:
-        """A session.
+        """Return a session.
 
         Raises:
-            NotFoundError: there is none of that id.
+            NotFoundError: the session does not exist.
         """
         async with self._database.read() as connection:
             return await say.one_session(connection, session_id)
 
     async def last_sequences(self, session_ids: Collection[str]) -> dict[str, int]:
-        """The sequences of the last events of sessions; without those that do not exist."""
+        """Return the last sequences of the sessions that exist."""
         query = select(tables.sessions.c.session_id, tables.sessions.c.last_sequence)
         async with self._database.read() as connection:
             found = await connection.execute(query.where(tables.sessions.c.session_id.in_(session_ids)))
@@ -234,12 +235,12 @@ class SessionStore:
     async def sessions(
         self, scenario_id: str | None, before: tuple[Any, ...] | None, limit: int
     ) -> list[SessionSummary]:
-        """Sessions without their weight, newest first.
+        """List session summaries, newest first.
 
         Args:
-            scenario_id: only those of this scenario; None for all.
-            before: when the last one of the page before was created, and its id.
-            limit: the most to return.
+            scenario_id: only sessions of this scenario; None for all.
+            before: creation time and id of the last session of the previous page.
+            limit: maximum number of sessions.
         """
         found = tables.sessions.c
         query = select(*SUMMARY).order_by(found.created.desc(), found.session_id.desc())
@@ -251,7 +252,7 @@ class SessionStore:
             return [summary_of(row) for row in await connection.execute(query.limit(limit))]
 
     async def document(self, spec_hash: str) -> bytes:
-        """The specification of a version that some session plays."""
+        """Return the specification of a version that a session plays."""
         async with self._database.read() as connection:
             document: bytes | None = await connection.scalar(
                 select(tables.specs.c.document).where(tables.specs.c.spec_hash == spec_hash)
@@ -261,10 +262,10 @@ class SessionStore:
         return document
 
     async def delete(self, session_id: str, request_id: str) -> None:
-        """Delete a session, and the turns that no fork needs; again under the same request id, do nothing.
+        """Delete a session and its unshared turns; idempotent by request id.
 
         Raises:
-            NotFoundError: there is no such session.
+            NotFoundError: the session does not exist.
         """
         of, by = tables.sessions.c, tables.deletions
         async with self._database.write() as connection:
@@ -279,28 +280,30 @@ class SessionStore:
             raise unknown(session_id)
 
     async def commit(self, session: Session, turn: CommittedTurn) -> None:
-        """Record a turn and move its session on, in one transaction.
+        """Store a turn and update its session, in one transaction.
 
         Args:
             session: the session after the turn.
             turn: the turn.
 
         Raises:
-            ConflictError: `STALE_TURN`: the session is not where the turn began any more.
+            ConflictError: `STALE_TURN`: the session has changed since the turn began.
         """
         began = {"turn": turn.turn - 1, "last_sequence": turn.first_sequence - 1}
         async with self._database.write(f"session {session.session_id}") as connection:
             if not await say.move(connection, session, **began):
-                raise stale(session.session_id, f"Somebody else took turn {turn.turn} of the session")
+                raise stale(
+                    session.session_id, f"turn {turn.turn} of the session was played by another request"
+                )
             await say.add_turn(connection, session.line_id, turn)
             if turn.turn % SNAPSHOT_TURNS == 0:
                 await say.keep_snapshot(connection, session)
 
     async def turn(self, session_id: str, which: int | str) -> CommittedTurn | None:
-        """A committed turn, by its number or by the request that played it.
+        """Return a committed turn by its number or by the id of the request that played it.
 
         Raises:
-            FailedPreconditionError: `TURN_TAKEN_BACK`: the request has played a turn that was taken back.
+            FailedPreconditionError: `TURN_TAKEN_BACK`: the turn of the request was rewound.
         """
         async with self._database.read() as connection:
             if isinstance(which, str):
@@ -308,23 +311,23 @@ class SessionStore:
             return await say.one_turn(connection, await lines.lineage(connection, session_id), which)
 
     async def turns(self, session_id: str, after: int, limit: int) -> list[CommittedTurn]:
-        """Committed turns after a number, oldest first."""
+        """Return committed turns after a number, oldest first."""
         async with self._database.read() as connection:
             segments = await lines.lineage(connection, session_id)
             return await say.turns_after(connection, segments, after, limit)
 
     async def happened(self, session_id: str, after: int, limit: int) -> list[CommittedTurn | Rewind]:
-        """What happened in a session since an event, in the order of sequences.
+        """Return the turns and rewinds of a session after an event, in sequence order.
 
-        The next page begins after the `last_sequence` of the turn, or the `sequence` of the rewind, that ends
-        this one; a page with fewer than `limit` is the last for now. Turns that were taken back are not told,
-        and of the rewinds only those which no later one goes as far back as.
+        The next page begins after the `last_sequence` of the last turn, or the `sequence` of the last rewind;
+        a page with fewer than `limit` items is the last one. Rewound turns and superseded rewinds are left
+        out.
 
         Args:
             session_id: the session; one that does not exist has no events.
-            after: the sequence of the last event that is known, 0 for none. In the middle of a turn, that
-                turn comes first, whole.
-            limit: the most turns and rewinds to return.
+            after: the sequence of the last known event, 0 for none. If it is in the middle of a turn, the
+                whole turn is returned first.
+            limit: maximum number of turns and rewinds.
         """
         async with self._database.read() as connection:
             segments = await lines.lineage(connection, session_id)
@@ -337,10 +340,10 @@ class SessionStore:
         return found[:limit]
 
     async def past(self, session_id: str, turn: int) -> Past | None:
-        """What the state of a session after a turn follows from; None when it has not got there.
+        """Return the data to reconstruct the state after a turn, or None if the session has not reached it.
 
         Raises:
-            NotFoundError: there is no such session.
+            NotFoundError: the session does not exist.
         """
         async with self._database.read() as connection:
             session = await say.one_session(connection, session_id)
@@ -362,12 +365,12 @@ class SessionStore:
             )
 
     async def common_turn(self, session_id: str, other_id: str) -> int:
-        """The last turn that two sessions of one version have in common, by what happened; 0 for none."""
+        """Return the last common turn of two sessions of one version; 0 for none."""
         async with self._database.read() as connection:
             one, other = [await lines.lineage(connection, name) for name in (session_id, other_id)]
             first, last = lines.shared(one, other), min(lines.turns_of(one), lines.turns_of(other))
-            # A chain hash covers all that happened before it. Past the line that they share, sessions mostly
-            # part at once.
+            # A chain hash covers the whole history before it, so a search for the last equal hash is enough.
+            # It begins with small steps, as sessions mostly diverge soon after their shared line.
             step = 1
             while first < last:
                 turn = min(first + step, last)

@@ -1,4 +1,4 @@
-"""The tables of sessions and of the lines that their turns stand on."""
+"""Tables of sessions and of the lines of their turns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ specs = Table(
     Column("spec_hash", Text, primary_key=True),
     Column("document", LargeBinary, nullable=False),
 )
-"""The specifications that sessions play."""
+"""Specifications of sessions."""
 
 sessions = Table(
     "sessions",
@@ -66,7 +66,7 @@ sessions = Table(
     Index("sessions_by_line", "line_id"),
     Index("sessions_by_due", "due"),
 )
-"""Sessions as they are now."""
+"""Current sessions."""
 
 lines = Table(
     "session_lines",
@@ -75,7 +75,7 @@ lines = Table(
     Column("parent_line", Text, ForeignKey("session_lines.line_id"), index=True),
     Column("parent_turn", BigInteger, nullable=False),
 )
-"""Lines; the turns of a line are numbered from `parent_turn` + 1. One that starts at 0 has no parent."""
+"""Lines; the turns of a line are numbered from `parent_turn` + 1. A line that starts at 0 has no parent."""
 
 turns = Table(
     "session_turns",
@@ -92,7 +92,7 @@ turns = Table(
     Column("memories", Text),
     UniqueConstraint("line_id", "request_id"),
 )
-"""Turns as they were committed; `memories` is how those changed."""
+"""Committed turns; `memories` is their memory diff."""
 
 snapshots = Table(
     "session_snapshots",
@@ -102,7 +102,7 @@ snapshots = Table(
     Column("snapshot", LargeBinary, nullable=False),
     Column("memories", Text, nullable=False),
 )
-"""What some turns led to, so that the others need not be played again from the start."""
+"""Snapshots at some turns, so that replay does not start from the beginning."""
 
 rewinds = Table(
     "session_rewinds",
@@ -115,7 +115,7 @@ rewinds = Table(
     Column("time", BigInteger, nullable=False),
     UniqueConstraint("session_id", "request_id"),
 )
-"""When the last turns of a session were taken back."""
+"""Rewinds of sessions."""
 
 taken_back = Table(
     "session_turns_taken_back",
@@ -124,7 +124,7 @@ taken_back = Table(
     Column("request_id", Text, primary_key=True),
     Column("turn", BigInteger, nullable=False),
 )
-"""The requests of turns that were taken back: they must not be played a second time."""
+"""Request ids of rewound turns, which must not be played a second time."""
 
 submissions = Table(
     "session_submissions",
@@ -139,7 +139,7 @@ submissions = Table(
     Column("time", BigInteger, nullable=False),
     UniqueConstraint("session_id", "request_id"),
 )
-"""What seats have handed in for the turn after a sequence; without a request: its time was up."""
+"""Submissions of seats for the turn after a sequence; a row without a request is a timeout."""
 
 deletions = Table(
     "session_deletions",
@@ -147,4 +147,4 @@ deletions = Table(
     Column("session_id", Text, primary_key=True),
     Column("request_id", Text, nullable=False),
 )
-"""Which request deleted a session."""
+"""Deleted sessions, with the request that deleted them."""

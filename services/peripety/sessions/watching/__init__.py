@@ -1,1 +1,1 @@
-"""Following sessions: what is recorded, then what happens now, worked out once for all who see the same."""
+"""Watch streams: recorded events, then live ones, projected once for all watchers of a view."""

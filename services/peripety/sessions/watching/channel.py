@@ -1,4 +1,4 @@
-"""What this process knows of a session that is followed here, for all its followers."""
+"""Topic of a watched session: its state in this process, shared by all watchers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["RECENT_TURNS", "Channel", "Entry", "Head", "entry_end"]
 
 RECENT_TURNS = 32
-"""How many of the last entries of a log are kept at hand, and how far a follower may fall behind."""
+"""Number of recent log entries in memory, and the maximum lag of a watcher."""
 
 _PAGES = 32
 
@@ -30,12 +30,12 @@ Entry: TypeAlias = RecordedTurn | Rewound
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The end of a session's log.
+    """End of a session's log.
 
     Attributes:
-        turn: committed turns.
-        sequence: that of the last event.
-        ongoing: whether the run goes on.
+        turn: number of committed turns.
+        sequence: sequence of the last event.
+        ongoing: True if the run has not ended.
     """
 
     turn: int
@@ -44,28 +44,28 @@ class Head:
 
     @classmethod
     def of(cls, session: Session) -> Head:
-        """Where a session is."""
+        """Return the end of the log of a session."""
         return cls(session.turn, session.last_sequence, session.status.kind == "ongoing")
 
 
 class Channel:
-    """The end of a session's log, its last entries, and a signal when there is something new.
+    """End of a session's log, its recent entries, and a notification of news.
 
     Args:
-        session: the session as it was read when somebody began to follow it.
-        spec: the scenario that it plays.
+        session: the session as read when the first watcher joined.
+        spec: its scenario.
 
     Attributes:
         session_id: the session.
-        spec: the scenario.
-        head: the end of the log as far as it is known here.
-        deleted: whether the session is gone.
-        news: set, and replaced, when something happens.
-        followers: how many follow.
-        seats: those that act at the same time, in playing order; nothing when they do not.
-        acted_after: the sequence that the turn follows in which `acted` have acted.
-        acted: seats that have acted, in the order in which they did.
-        last_attempt: the attempt that was over last here, for those who have not heard all of it.
+        spec: its scenario.
+        head: the known end of the log.
+        deleted: True if the session was deleted.
+        news: set and replaced when something happens.
+        followers: number of watchers.
+        seats: the seats that act at the same time, in playing order; empty otherwise.
+        acted_after: sequence before the turn that `acted` refers to.
+        acted: seats that have acted, in order.
+        last_attempt: the last finished attempt, for watchers that have not received all of it.
     """
 
     def __init__(self, session: Session, spec: Mapping[str, Any]) -> None:
@@ -86,28 +86,29 @@ class Channel:
         self._paging = asyncio.Lock()
 
     def pulse(self) -> None:
-        """Wake those who wait for news."""
+        """Wake all waiting watchers."""
         self.news.set()
         self.news = asyncio.Event()
 
     def hear_of_seats(self, after: int, acted: tuple[str, ...]) -> None:
-        """Take note of the seats that have acted in the turn that follows a sequence."""
+        """Set the seats that have acted in the turn after a sequence."""
         if (after, acted) != (self.acted_after, self.acted) and after >= self.acted_after:
             self.acted_after, self.acted = after, acted
             self.pulse()
 
     def learn(self, head: Head, entries: Sequence[Entry]) -> None:
-        """Take note of what was added to the log.
+        """Add entries to the log.
 
         Args:
-            head: the end of the log now.
-            entries: all between the end that was known and this one; what is known already is passed over.
+            head: the new end of the log.
+            entries: all entries between the known end and the new one; known ones are skipped.
         """
         for entry in entries:
             if entry_end(entry) <= self.head.sequence:
                 continue
             if isinstance(entry, Rewound):
-                # They are not in the log any more, and who has not heard of them must not wait for them.
+                # They are no longer in the log, so watchers that have not received them must not wait for
+                # them.
                 self._recent = [one for one in self._recent if one.turn <= entry.turn]
                 self._pages = OrderedDict()
             self._recent.append(entry)
@@ -119,16 +120,16 @@ class Channel:
             self.pulse()
 
     def tidy(self) -> None:
-        """Forget those parts of the log that nobody has read since the last time."""
+        """Evict the pages that were not read since the last call."""
         for start in [start for start in self._pages if start not in self._used]:
             del self._pages[start]
         self._used.clear()
 
     async def after(self, sequence: int, load: Callable[[int], Awaitable[Sequence[Entry]]]) -> Entry | None:
-        """The first entry that ends after a sequence; None when there is none now, until there is news.
+        """Return the first entry that ends after a sequence, or None before the next news.
 
         Args:
-            sequence: where to go on.
+            sequence: the position of the watcher.
             load: reads the next entries of the log after a sequence.
         """
         if sequence >= self._floor:
@@ -140,7 +141,7 @@ class Channel:
                     return _first_after(page, sequence)
             pages, page = self._pages, await load(sequence)
             if pages is not self._pages:
-                # Some of it may have been taken back since it was read.
+                # A rewind during the read: the page may contain turns that no longer exist.
                 return None
             self._pages[sequence] = page
             self._used.add(sequence)
@@ -150,7 +151,7 @@ class Channel:
 
 
 def entry_end(entry: Entry) -> int:
-    """The sequence with which an entry of the log ends."""
+    """Return the last sequence of a log entry."""
     return entry.sequence if isinstance(entry, Rewound) else entry.last_sequence
 
 

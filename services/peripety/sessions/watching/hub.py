@@ -1,7 +1,7 @@
-"""The sessions that are followed in this process, and the turns that it plays.
+"""Broadcaster: watched sessions of this process, and the turns that it plays.
 
-What this process commits reaches followers at once. What others write to the database is found by looking:
-one look after the other at all sessions that are followed here.
+Commits of this process reach watchers at once. Commits of other processes are found by polling: one query for
+all watched sessions at a time.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _log = logging.getLogger(__name__)
 
 
 class Hub:
-    """Brings what happens in sessions to those who follow them.
+    """Broadcaster of session events to watchers.
 
     Args:
-        store: where sessions are kept.
-        followers: how many may follow at the same time.
-        look_seconds: the time between two looks into the database.
+        store: stores the sessions.
+        followers: maximum number of concurrent watchers.
+        look_seconds: polling interval of the database.
     """
 
     def __init__(self, store: SessionStore, *, followers: int = 128, look_seconds: float = 0.25) -> None:
@@ -57,7 +57,7 @@ class Hub:
 
     @contextmanager
     def playing(self, live: Live) -> Iterator[None]:
-        """Let followers hear of an attempt to play the next turn, until the block ends."""
+        """Publish an attempt to play the next turn to watchers until the block ends."""
         live.heard = partial(self._pulse, live.session_id)
         self._live[live.session_id] = live
         try:
@@ -70,7 +70,7 @@ class Hub:
                 channel.last_attempt = live
 
     def committed(self, session: Session, live: Live, last: Committed) -> None:
-        """Take note that an attempt was committed.
+        """Publish the commit of an attempt.
 
         Args:
             session: the session after it.
@@ -87,36 +87,36 @@ class Hub:
             self.look()
 
     def deleted(self, session_id: str) -> None:
-        """Take note that a session is gone."""
+        """Publish the deletion of a session."""
         channel = self._channels.get(session_id)
         if channel is not None:
             channel.deleted = True
             channel.pulse()
 
     def acted(self, session: Session, seats: tuple[str, ...]) -> None:
-        """Take note of which seats have acted in the turn after a session as it was read."""
+        """Publish which seats have acted in the turn after a session."""
         channel = self._channels.get(session.session_id)
         if channel is not None:
             channel.hear_of_seats(session.last_sequence, seats)
 
     def look(self) -> None:
-        """Look into the database now."""
+        """Poll the database now."""
         self._hurry.set()
 
     def live(self, channel: Channel) -> Live | None:
-        """The attempt to play the next turn of a session that is under way in this process, or just was."""
+        """Return the current or last attempt of this process to play the next turn of a session."""
         return self._live.get(channel.session_id, channel.last_attempt)
 
     @asynccontextmanager
     async def following(self, session: Session, spec: Mapping[str, Any]) -> AsyncIterator[Channel]:
-        """Follow a session, as it was just read, until the block ends.
+        """Watch a session, as just read, until the block ends.
 
         Raises:
-            ResourceExhaustedError: too many follow already.
+            ResourceExhaustedError: there are too many watchers.
         """
         if self._followers >= self._limit:
             raise ResourceExhaustedError(
-                f"{self._followers} follow sessions on this server, its limit; follow on another, or later",
+                f"too many watch streams: {self._followers}; use another server or retry later",
                 code="TOO_MANY_WATCHERS",
                 retry_after=1.0,
             )
@@ -125,10 +125,10 @@ class Hub:
             channel = self._channels[session.session_id] = Channel(session, spec)
         channel.followers += 1
         self._followers += 1
-        # What was written between the reading of the session and now is found at once.
+        # Finds changes made since the session was read.
         self.look()
         if self._lookout is None or self._lookout.done():
-            # Not in the context of the call, which has a deadline.
+            # Outside the caller's context, which has a deadline.
             self._lookout = asyncio.create_task(self._look_out(), context=contextvars.Context())
         try:
             if channel.head.sequence < session.last_sequence:
@@ -142,11 +142,11 @@ class Hub:
                 self.look()
 
     async def next_entry(self, channel: Channel, after: int) -> Entry | None:
-        """The first entry of a session's log that ends after a sequence; None when there is none yet."""
+        """Return the first log entry that ends after a sequence, or None if it does not exist yet."""
         return await channel.after(after, partial(self._entries, channel))
 
     async def aclose(self) -> None:
-        """Let every follower go."""
+        """End all watch streams."""
         self.stopping = True
         for channel in self._channels.values():
             channel.pulse()
@@ -165,7 +165,7 @@ class Hub:
             try:
                 await self._look_once()
             except PeripetyError as error:
-                _log.warning("sessions cannot be followed now", extra={"code": error.code})
+                _log.warning("sessions cannot be polled now", extra={"code": error.code})
             try:
                 async with asyncio.timeout(self._look_seconds):
                     await self._hurry.wait()
@@ -187,7 +187,7 @@ class Hub:
                 channel.hear_of_seats(after, acted.get((channel.session_id, after), ()))
 
     async def _catch_up(self, channel: Channel) -> None:
-        """Find out what became of a session in the meantime."""
+        """Read the changes of a session from the database."""
         try:
             session = await self._store.session(channel.session_id)
         except NotFoundError:
@@ -198,9 +198,9 @@ class Hub:
         while known < head.sequence:
             page = await self._entries(channel, known)
             found += page
-            # Turns that were taken back since the session was read are not there.
+            # Turns rewound since the session was read are missing.
             known = entry_end(page[-1]) if page else head.sequence
-        # What was written since then waits for the next look.
+        # Later entries are left to the next poll.
         channel.learn(head, [entry for entry in found if entry_end(entry) <= head.sequence])
 
     async def _entries(self, channel: Channel, after: int) -> Sequence[Entry]:

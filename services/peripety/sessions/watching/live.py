@@ -1,4 +1,4 @@
-"""A turn while this process plays it, for those who follow the session."""
+"""Live turn: the events of a turn that this process is playing, for watchers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["Live"]
 
 
 class Live:
-    """The events of an attempt to play the next turn of a session; none of them is recorded yet.
+    """Events of an attempt to play the next turn of a session; none of them is committed yet.
 
     Args:
         session: the session before the turn.
-        audience: for whom it is narrated; None for everyone.
+        audience: the entity it is narrated for; None for everyone.
         spec: the scenario.
 
     Attributes:
         session_id: the session.
         turn: the turn.
-        after: sequence of the last recorded event, which the first of these follows.
-        attempt_id: names the attempt; None before its first event.
-        events: what happened in it.
+        after: sequence of the last recorded event before the attempt.
+        attempt_id: id of the attempt; None before its first event.
+        events: events so far.
         heard: called after each event.
     """
 
@@ -44,16 +44,16 @@ class Live:
         self.heard: Callable[[], None] | None = None
 
     def tell(self, event: Event) -> None:
-        """Let followers hear of an event; `Accepted` makes those before it void."""
+        """Publish an event to watchers; `Accepted` voids the previous ones."""
         if isinstance(event, Accepted):
             self.attempt_id = event.attempt_id
-            # A new list: who is in the middle of the old one notices.
+            # A new list, so that a watcher that iterates over the old one notices the restart.
             self.events = []
         self.events.append(self.happened(event))
         if self.heard is not None:
             self.heard()
 
     def happened(self, event: Event) -> Happened:
-        """The event as the next one of the attempt."""
+        """Return an event with the next sequence of the attempt."""
         sequence = self.after + len(self.events) + 1
         return Happened(self.session_id, self.turn, sequence, event, self._audience, self._spec)

@@ -1,4 +1,4 @@
-"""What is asked about following a session, and what is told beside the events of its turns."""
+"""Watch requests, and watch events other than those of turns."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["Closed", "Heartbeat", "Rewound", "SeatActed", "WatchEvent", "WatchRe
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """A session to follow.
+    """Request to watch a session.
 
     Attributes:
         session_id: the session.
-        pov: the entity whose view this is; None for the public part.
-        after: sequence of the last event that was received; 0 for all from the start.
-        attempt_id: the attempt that it belonged to, when it is known.
-        delay_turns: how many turns to stay behind.
+        pov: the entity whose view this is; None for the public view.
+        after: sequence of the last received event; 0 for all events.
+        attempt_id: the attempt of that event, if known.
+        delay_turns: number of turns to stay behind.
     """
 
     session_id: str
@@ -32,14 +32,14 @@ class WatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Nothing happened for a while; `last_sequence` is that of the last event that was told."""
+    """Sign of life without news; `last_sequence` is that of the last event sent."""
 
     last_sequence: int
 
 
 @dataclass(frozen=True, slots=True)
 class SeatActed:
-    """A seat has handed in its actions for a turn, which still waits for others."""
+    """A seat has submitted its actions for a turn that still waits for others."""
 
     turn: int
     seat_id: str
@@ -48,7 +48,7 @@ class SeatActed:
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """The turns after `turn` were taken back; `sequence` is that of this event."""
+    """The turns after `turn` were undone; `sequence` is that of this event."""
 
     turn: int
     sequence: int
@@ -56,7 +56,7 @@ class Rewound:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The last event, why it is, and the sequence from where to follow again without a gap."""
+    """Last event of a stream: its reason, and the sequence from which to watch again without a gap."""
 
     reason: str
     last_sequence: int

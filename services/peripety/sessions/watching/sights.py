@@ -1,6 +1,6 @@
-"""Events of turns, and what viewers see of them: worked out once for each view, whoever looks.
+"""Cached projections of turn events: computed once per view, for all its watchers.
 
-A hundred watchers of one view cost one projection and one encoding; what is left for each of them is to send
+A hundred watchers of one view cost one projection and one encoding; each further watcher only costs sending
 the bytes.
 """
 
@@ -22,10 +22,10 @@ __all__ = ["Happened", "RecordedTurn", "Sight"]
 
 
 class Sight:
-    """An event as all see it who look from one point of view.
+    """An event as seen from one point of view, with its encoding.
 
     Attributes:
-        seen: what they see.
+        seen: the projected event.
     """
 
     __slots__ = ("_encoded", "seen")
@@ -35,21 +35,21 @@ class Sight:
         self._encoded: bytes | None = None
 
     def encoded(self, encode: Callable[[Seen], bytes]) -> bytes:
-        """The bytes that are sent of it, always by the same `encode`."""
+        """Return the encoded event, cached; `encode` must always be the same function."""
         if self._encoded is None:
             self._encoded = encode(self.seen)
         return self._encoded
 
 
 class Happened:
-    """An event of a turn, whole.
+    """A complete event of a turn, with its projections.
 
     Args:
         session_id: the session.
         turn: the turn.
-        sequence: its place among all events of the session.
-        event: what happened.
-        audience: for whom the turn is narrated; None for everyone.
+        sequence: its position among all events of the session.
+        event: the event.
+        audience: the entity the turn is narrated for; None for everyone.
         spec: the scenario.
     """
 
@@ -73,7 +73,7 @@ class Happened:
         self._sights: dict[str | None, Sight] = {}
 
     def sight(self, view: SessionView) -> Sight:
-        """The event as a viewer sees it."""
+        """Return the projection of the event for a view."""
         sight = self._sights.get(view.viewer)
         if sight is None:
             event = view.event(self.event, self._audience)
@@ -83,11 +83,11 @@ class Happened:
 
 
 class RecordedTurn:
-    """A committed turn.
+    """A committed turn with its events.
 
     Args:
-        turn: its number.
-        events: all of it, in order.
+        turn: number of the turn.
+        events: all its events, in order.
 
     Attributes:
         attempt_id: the attempt that was committed.
@@ -103,7 +103,7 @@ class RecordedTurn:
 
     @classmethod
     def of(cls, session_id: str, spec: Mapping[str, Any], turn: CommittedTurn) -> RecordedTurn:
-        """A turn as it was read from the log."""
+        """Convert a turn read from the log."""
         numbered = enumerate(turn.events, turn.first_sequence)
         return cls(
             turn.turn,

@@ -1,4 +1,4 @@
-"""Following a session: what is recorded first, then what happens, without gap or repetition."""
+"""Watch stream of a session: recorded events first, then live ones, without gap or repetition."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _HEARTBEAT_SECONDS = 15.0
 
 
 class Watching:
-    """Lets sessions be followed.
+    """Factory of watch streams.
 
     Args:
-        store: where they are kept.
-        rulesets: the scenarios that they play.
-        hub: brings what happens.
-        heartbeat_seconds: after so long without an event a follower is told that nothing happens.
+        store: stores the sessions.
+        rulesets: the programs of their scenarios.
+        hub: publishes events.
+        heartbeat_seconds: seconds without an event after which a heartbeat is sent.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class Watching:
         self._heartbeat_seconds = heartbeat_seconds
 
     async def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
-        """Follow a session until it ends, is deleted, or the server stops; `Closed` is the last event.
+        """Watch a session until it ends, is deleted, or the server stops; the last event has the reason.
 
         Raises:
-            InvalidArgumentError: a field is wrong.
-            NotFoundError: there is no such session or entity.
-            ResourceExhaustedError: too many follow sessions on this server.
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session or entity does not exist.
+            ResourceExhaustedError: there are too many watchers on this server.
         """
         check_watch_request(request)
         session = await self._store.session(request.session_id)
@@ -84,12 +84,12 @@ class Watching:
 
 @dataclass(slots=True)
 class _Position:
-    """How far a follower is.
+    """Position of a watcher.
 
     Attributes:
-        recorded: all that is recorded up to this sequence is told.
-        attempt_id: the attempt at the next turn of which something was told; None for nothing.
-        told: how many events of it.
+        recorded: sequence up to which all recorded events were sent.
+        attempt_id: the attempt at the next turn of which events were sent; None for none.
+        told: number of its events that were sent.
     """
 
     recorded: int
@@ -98,7 +98,7 @@ class _Position:
 
 
 class _Watcher:
-    """One who follows a session."""
+    """One watch stream."""
 
     def __init__(self, hub: Hub, channel: Channel, view: SessionView, request: WatchRequest) -> None:
         self._hub = hub
@@ -112,11 +112,11 @@ class _Watcher:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the last event that was told."""
+        """Sequence of the last event sent."""
         return self._at.recorded + self._at.told
 
     async def find_position(self) -> None:
-        """Find out what is told already."""
+        """Determine the position from the request."""
         after, attempt_id = self._request.after, self._request.attempt_id
         if not after:
             return
@@ -136,7 +136,7 @@ class _Watcher:
             self._at = _Position(after) if ended else _Position(start, attempt_id, after - start)
 
     async def events(self) -> AsyncGenerator[WatchEvent, None]:
-        """All that is there to be told now."""
+        """Yield all events that can be sent now."""
         while not self._stopped and (entry := await self._next()) is not None:
             if isinstance(entry, Rewound):
                 yield entry
@@ -153,7 +153,7 @@ class _Watcher:
             yield sight
 
     def reason_to_close(self) -> str | None:
-        """Why nothing more will be told; None when something may."""
+        """Return the reason to close the stream, or None if it stays open."""
         channel = self._channel
         if channel.deleted:
             return "SESSION_DELETED"
@@ -172,7 +172,7 @@ class _Watcher:
         return self._at.recorded >= self._channel.head.sequence
 
     async def _next(self) -> Entry | None:
-        """What of the log is to be told next; None when that is for later."""
+        """Return the next log entry to send, or None if it must wait."""
         if self._is_at_the_end:
             self._caught_up = True
             return None
@@ -190,7 +190,7 @@ class _Watcher:
         return entry
 
     def _acted(self) -> Iterator[SeatActed]:
-        """The seats that have acted in the turn that comes next, as far as it is not told."""
+        """Yield the seats that have acted in the next turn and were not reported yet."""
         channel = self._channel
         if self._request.delay_turns or self._stopped or channel.acted_after != self._at.recorded:
             return
@@ -202,7 +202,7 @@ class _Watcher:
             yield SeatActed(channel.head.turn + 1, seat, waiting)
 
     def _live(self) -> Iterator[Sight]:
-        """The turn that is played here, as far as it is not told."""
+        """Yield the unsent events of the turn that this process plays."""
         live = self._hub.live(self._channel)
         if self._request.delay_turns or self._stopped or live is None:
             return

@@ -134,7 +134,7 @@ def test_what_differs_is_told_with_both_values() -> None:
         bundle_of(a_game()), FIRST_TURN, lambda turn: turn["record"]["changes"][0].update(after=5)
     )
     (defect,) = verdict_on(bundle).defects
-    assert defect.finding.message == "the record says 5, and 11 was computed"
+    assert defect.finding.message == "recorded 5, computed 11"
     assert defect.violation.field == "line 3/record/changes/0/after"
 
 

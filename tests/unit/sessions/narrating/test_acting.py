@@ -166,17 +166,17 @@ async def test_in_a_turn_with_words_a_die_costs_no_second_beginning() -> None:
     ("name", "given", "says"),
     [
         ("unknown", {}, "action:raise"),
-        ("action:unknown", {}, "no tool"),
+        ("action:unknown", {}, "unknown tool"),
         ("query", {}, "path"),
         ("query", {"path": 5}, "path"),
         ("query", "not json", "not JSON"),
         ("query", '{"path": "state"', "not JSON"),
-        ("query", "[]", "no object"),
+        ("query", "[]", "not a JSON object"),
         ("query", '{"path": "%s"}' % ("x" * 20_000), "too long"),
         ("roll", {"kind": "two words", "difficulty": 5}, "kind"),
         ("roll", {"kind": "k", "difficulty": 99}, "difficulty"),
         ("action:raise", "NaN", "not JSON"),
-        ("n" * 9_000, "", "no tool"),
+        ("n" * 9_000, "", "unknown tool"),
     ],
 )
 async def test_a_call_that_is_wrong_is_told_how_to_do_better(name: str, given: Any, says: str) -> None:

@@ -270,7 +270,7 @@ async def test_prose_that_turns_out_to_read_otherwise_is_told_anew() -> None:
     events = await told(Sends(TextDelta('{"narrative": "One thing'), completed({"narrative": "Another."})))
     assert events[:-1] == [
         NarrativeChunk("One thing"),
-        NarrativeRetracted("the narrator's account reads otherwise as a whole"),
+        NarrativeRetracted("the complete narrative differs from the streamed text"),
         NarrativeChunk("Another."),
     ]
 
@@ -302,7 +302,7 @@ async def test_the_system_text_is_the_same_to_the_byte_whatever_is_told() -> Non
     await told(gateway, about=scene("p", spoken="two"))
     first, second = gateway.requests
     assert first.system == second.system
-    assert "version 2" in (first.system or "")
+    assert "version 3" in (first.system or "")
 
 
 async def test_the_schema_asks_for_what_changes_the_turn_before_the_prose_and_knows_the_cast() -> None:

@@ -52,7 +52,7 @@ async def test_what_the_audience_alone_may_know_gets_into_no_parameter_that_othe
     assert [one.params for one in events if isinstance(one, ActionResolved)] == [{"text": "a plain text"}]
     (refusal, failed), (_, other_failed) = results(gateway)
     assert failed
-    assert "not everybody may know" in refusal["error"]
+    assert "contain restricted information" in refusal["error"]
     assert not other_failed
 
 
