@@ -105,10 +105,20 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class FieldViolation:
-    """One wrong field of a request: `field` is its path in the request, `reason` says what to do."""
+    """One invalid field of a request.
+
+    Attributes:
+        field: path in the request, such as `actions[0].params`, or a JSON Pointer into a document. A leading
+            dot is removed, so that no path on the wire has one.
+        reason: the problem and the remedy.
+    """
 
     field: str
     reason: str
+
+    def __post_init__(self) -> None:
+        if self.field.startswith("."):
+            object.__setattr__(self, "field", self.field[1:])
 
 
 class PeripetyError(Exception):

@@ -24,6 +24,7 @@ from google.protobuf.message import DecodeError
 from peripety import context, logs
 from peripety.client.channel import REQUEST_ID_KEY
 from peripety.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError, UnsupportedError
+from peripety.requests import normalize_uuid
 from peripety.rpc.errors import Ending, ending, public_error
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _log = logging.getLogger(__name__)
 
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+_UUID_FIELDS = ("request_id", "attempt_id")
+"""Fields that hold a UUID of the client's own spelling."""
 
 _FACTORIES: dict[tuple[bool, bool], Callable[..., Any]] = {
     (False, False): grpc.unary_unary_rpc_method_handler,
@@ -76,7 +80,11 @@ class _Method:
 
     def _decode(self, raw: bytes) -> Any:
         try:
-            return self.handler.request_deserializer(raw) if self.handler.request_deserializer else raw
+            return (
+                _normalized(self.handler.request_deserializer(raw))
+                if self.handler.request_deserializer
+                else raw
+            )
         except DecodeError:
             raise InvalidArgumentError(
                 f"The request of {self.name} cannot be decoded; send the message its .proto file declares",
@@ -97,6 +105,20 @@ class _Method:
                 code="REPLY_TOO_LARGE",
             )
         return data
+
+
+def _normalized(request: Any) -> Any:
+    """Return a request with its UUIDs in lower case.
+
+    Clients may send either case. This runs before anything compares or hashes the request, so a retry in the
+    other case is the same request.
+    """
+    for name in _UUID_FIELDS:
+        if text := getattr(request, name, ""):
+            canonical = normalize_uuid(text)
+            if canonical != text:
+                setattr(request, name, canonical)
+    return request
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):

@@ -38,9 +38,8 @@ _MAX_HORIZON = 1_000
 def unsupported(field: str, what: str) -> UnsupportedError:
     """The error for a field whose value is part of the contract and not of this server."""
     reason = f"asks for {what}, which this server does not support yet"
-    return UnsupportedError(
-        f"{field} {reason}", code="FIELD_UNSUPPORTED", violations=[FieldViolation(field, reason)]
-    )
+    violation = FieldViolation(field, reason)
+    return UnsupportedError(f"{violation.field} {reason}", code="FIELD_UNSUPPORTED", violations=[violation])
 
 
 def check_order(order: GenerationOrder) -> None:

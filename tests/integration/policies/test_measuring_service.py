@@ -226,8 +226,8 @@ async def test_a_policy_that_is_not_there_is_an_error(
 @pytest.mark.parametrize(
     ("scenarios", "field"),
     [
-        ([SUITE[0], SUITE[0]], ".scenarios[1].description"),
-        ([pb.PolicyScenario(description="a")], ".scenarios[0].expected"),
+        ([SUITE[0], SUITE[0]], "scenarios[1].description"),
+        ([pb.PolicyScenario(description="a")], "scenarios[0].expected"),
         (
             [
                 SUITE[0],
@@ -239,9 +239,9 @@ async def test_a_policy_that_is_not_there_is_an_error(
                     ),
                 ),
             ],
-            ".scenarios[1].request.arguments.path",
+            "scenarios[1].request.arguments.path",
         ),
-        ([SUITE[0]] * 10_001, ".scenarios"),
+        ([SUITE[0]] * 10_001, "scenarios"),
     ],
 )
 async def test_wrong_scenarios_are_refused_with_the_field_to_mend(

@@ -185,9 +185,9 @@ async def test_errors_name_the_field_and_have_a_reason(tmp_path: Path) -> None:
             await stub.RewindSession(rewind_of(session, 1))
     assert reused.value.code == "REQUEST_ID_REUSED"
     assert ahead.value.code == "UNKNOWN_TURN"
-    assert [violation.field for violation in negative.value.violations] == [".turn"]
+    assert [violation.field for violation in negative.value.violations] == ["turn"]
     assert stale.value.code == "STALE_TURN"
-    assert [violation.field for violation in nothing.value.violations] == [".turn"]
+    assert [violation.field for violation in nothing.value.violations] == ["turn"]
 
 
 @pytest.fixture

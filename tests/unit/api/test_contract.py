@@ -111,6 +111,16 @@ def test_every_service_tells_its_callers_about_errors() -> None:
         assert "ErrorInfo" in preface, service.name
 
 
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_every_file_names_its_package_in_other_languages(file: FileDescriptor) -> None:
+    area = file.package.split(".")[2]
+    options = file.GetOptions()
+    assert options.java_package == file.package
+    assert options.java_multiple_files
+    assert options.go_package == f"peripety/api/{area}/v1;{area}v1"
+    assert options.csharp_namespace.lower() == file.package
+
+
 def test_key_calls_have_the_streaming_shape_that_clients_rely_on() -> None:
     assert {method.name: streams(method) for method in METHODS if method.name in SHAPES} == SHAPES
 

@@ -244,11 +244,11 @@ async def turn_elsewhere(game: Table, session: Session) -> tuple[Session, Commit
 @pytest.mark.parametrize(
     ("field", "change"),
     [
-        (".request_id", {"request_id": ""}),
-        (".session_id", {"session_id": ""}),
-        (".turn", {"turn": -1}),
-        (".turn", {"turn": 2}),
-        (".expected_turn", {"expected_turn": 0}),
+        ("request_id", {"request_id": ""}),
+        ("session_id", {"session_id": ""}),
+        ("turn", {"turn": -1}),
+        ("turn", {"turn": 2}),
+        ("expected_turn", {"expected_turn": 0}),
     ],
 )
 async def test_a_wrong_field_of_a_rewind_is_named(
