@@ -45,7 +45,21 @@ __all__ = [
     "SpecError",
     "UnavailableError",
     "UnsupportedError",
+    "current_code",
 ]
+
+_RENAMED = {
+    "GOING_DOWN": "SERVER_SHUTTING_DOWN",
+    "RISK_KEPT": "RISK_RETAINED",
+    "SEATS_ACT_TOGETHER": "SIMULTANEOUS_SEATS",
+    "STOPPING": "SERVER_SHUTTING_DOWN",
+    "TURN_TAKEN_BACK": "TURN_REWOUND",
+}
+
+
+def current_code(code: str) -> str:
+    """Return the present name of an error reason or finding code that was stored by an earlier version."""
+    return _RENAMED.get(code, code)
 
 
 class ErrorKind(Enum):

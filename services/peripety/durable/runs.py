@@ -104,4 +104,4 @@ class DurableRuns(Generic[R, E]):
 
 
 def _stopping() -> UnavailableError:
-    return UnavailableError("The server is stopping; resume the run, here or elsewhere", code="STOPPING")
+    return UnavailableError("The server is stopping; resume the run, here or elsewhere", code="SERVER_SHUTTING_DOWN")

@@ -238,7 +238,7 @@ async def _write_all(call: _Call, replies: AsyncGenerator[Any, None]) -> None:
 
 
 def _stopping() -> UnavailableError:
-    return UnavailableError("The server is stopping; connect again", code="STOPPING")
+    return UnavailableError("The server is stopping; connect again", code="SERVER_SHUTTING_DOWN")
 
 
 def _request_id(call: _Call) -> str:

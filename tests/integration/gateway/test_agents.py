@@ -462,7 +462,7 @@ async def test_a_server_that_stops_gives_its_runs_to_the_next_one(tmp_path: Path
             await app.drain(5)
             with pytest.raises(UnavailableError) as caught:
                 await following
-            assert caught.value.code == "STOPPING"
+            assert caught.value.code == "SERVER_SHUTTING_DOWN"
         async with agents(tmp_path, **model(llm)) as (client, _):
             assert (await client.get(events[0].run_id)).state == pb.RUN_STATE_WAITING_FOR_TOOLS
             call = client.stub.ResumeRun(pb.ResumeRunRequest(run_id=run_id))

@@ -127,7 +127,7 @@ async def test_a_rewound_session_goes_on_from_there(tmp_path: Path) -> None:
         assert (await stub.RewindSession(request)).session == back
         with pytest.raises(FailedPreconditionError) as caught:
             await take(stub, lost)
-        assert caught.value.code == "TURN_TAKEN_BACK"
+        assert caught.value.code == "TURN_REWOUND"
         event = await take(stub, turn_request(back, "other"))
         assert (event.turn, event.WhichOneof("event")) == (2, "committed")
         assert event.sequence > back.last_sequence

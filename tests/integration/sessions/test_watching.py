@@ -217,7 +217,7 @@ async def test_a_server_that_stops_lets_followers_go(tmp_path: Path) -> None:
         await watch(stub, session_id, commits(1))
         await app.drain(5.0)
         end = (await watching)[-1].closed
-        assert (end.reason, end.last_sequence) == ("SERVER_STOPPING", played[-1].sequence)
+        assert (end.reason, end.last_sequence) == ("SERVER_SHUTTING_DOWN", played[-1].sequence)
 
 
 async def test_two_servers_tell_the_followers_of_one_session_the_same(

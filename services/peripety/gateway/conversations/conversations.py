@@ -139,7 +139,7 @@ class Conversations:
         if found is None:
             raise InvalidArgumentError(
                 ".request_id names a turn that was taken back; make a new one for each request",
-                code="TURN_TAKEN_BACK",
+                code="TURN_REWOUND",
             )
         return found.turn.completion
 

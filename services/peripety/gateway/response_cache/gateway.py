@@ -187,7 +187,7 @@ class CachingModelGateway:
 
 
 def _going_down() -> UnavailableError:
-    return UnavailableError("The gateway is going down; ask again", code="GOING_DOWN")
+    return UnavailableError("The gateway is going down; ask again", code="SERVER_SHUTTING_DOWN")
 
 
 def _may_be_shared(request: GenerateRequest) -> bool:

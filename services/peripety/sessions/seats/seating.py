@@ -23,7 +23,7 @@ def seat_of(request: TurnRequest, session: Session) -> Seat | None:
     Raises:
         InvalidArgumentError: it is missing, or there are no seats, or another entity's view is asked for.
         NotFoundError: there is no such seat.
-        FailedPreconditionError: `SEATS_ACT_TOGETHER`.
+        FailedPreconditionError: `SIMULTANEOUS_SEATS`.
     """
     if session.table is None:
         if request.seat_id is not None:
@@ -32,7 +32,7 @@ def seat_of(request: TurnRequest, session: Session) -> Seat | None:
     if session.table.order is SeatOrder.SIMULTANEOUS:
         raise FailedPreconditionError(
             "The seats of this session act at the same time; hand the actions in with SubmitActions",
-            code="SEATS_ACT_TOGETHER",
+            code="SIMULTANEOUS_SEATS",
         )
     if request.seat_id is None:
         raise refuse(".seat_id", "is required: the session has several players")

@@ -300,7 +300,7 @@ class SessionStore:
         """A committed turn, by its number or by the request that played it.
 
         Raises:
-            FailedPreconditionError: `TURN_TAKEN_BACK`: the request has played a turn that was taken back.
+            FailedPreconditionError: `TURN_REWOUND`: the request has played a turn that was taken back.
         """
         async with self._database.read() as connection:
             if isinstance(which, str):

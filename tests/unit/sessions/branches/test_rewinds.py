@@ -92,7 +92,7 @@ async def test_a_turn_that_was_taken_back_is_never_played_again(database_url: st
         await rewound(game.sessions, game.session_id, 0)
         with pytest.raises(FailedPreconditionError):
             await game.take(request)
-    assert taking.value.code == resuming.value.code == "TURN_TAKEN_BACK"
+    assert taking.value.code == resuming.value.code == "TURN_REWOUND"
 
 
 async def test_forks_stay_as_they_were(database_url: str) -> None:

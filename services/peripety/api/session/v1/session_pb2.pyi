@@ -1604,7 +1604,7 @@ class WatchSessionResponse(_message.Message):
         REASON_FIELD_NUMBER: _builtins.int
         LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
         reason: _builtins.str
-        """Stable UPPER_SNAKE reason: `RUN_ENDED`, `TOO_SLOW`, `SESSION_DELETED` or `SERVER_STOPPING`."""
+        """Stable UPPER_SNAKE reason: `RUN_ENDED`, `TOO_SLOW`, `SESSION_DELETED` or `SERVER_SHUTTING_DOWN`."""
         last_sequence: _builtins.int
         """Value for after_sequence to continue without a gap."""
         def __init__(

@@ -44,7 +44,7 @@ class SessionServiceStub:
     - ABORTED: the turn is stale or was played by another request (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the turn of the request was
-      rewound (`TURN_TAKEN_BACK`);
+      rewound (`TURN_REWOUND`);
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a dependency does not answer;
     - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
@@ -118,7 +118,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
     - ABORTED: the turn is stale or was played by another request (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the turn of the request was
-      rewound (`TURN_TAKEN_BACK`);
+      rewound (`TURN_REWOUND`);
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a dependency does not answer;
     - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
@@ -188,7 +188,7 @@ class SessionServiceServicer:
     - ABORTED: the turn is stale or was played by another request (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the turn of the request was
-      rewound (`TURN_TAKEN_BACK`);
+      rewound (`TURN_REWOUND`);
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a dependency does not answer;
     - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
