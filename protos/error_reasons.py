@@ -24,8 +24,9 @@ PREFIX = "ERROR_REASON_"
 INTRODUCTION = """\
 # Error reasons
 
-Every error has a reason: `ErrorInfo.reason` of a failed call, `ItemError.reason` of a batch item or a run, and
-the `reason` of the stream events `degraded` and `closed`. Use it to decide in code; show the message to people.
+Every error has a reason: `ErrorInfo.reason` of a failed call, `ItemError.reason` of a batch item or a run,
+and the `reason` of the stream events `degraded` and `closed`. Use it to decide in code, and show the message
+to people.
 
 A reason `X` is the value `ERROR_REASON_X` of the enum `peripety.api.common.v1.ErrorReason`. Treat an unknown
 reason by its status code. If a document is rejected, the reason can also be the code of a

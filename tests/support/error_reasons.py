@@ -1,7 +1,7 @@
 """Static collection of the error reasons that the code can raise.
 
-A reason is the `code` of a `PeripetyError`: a class default, or the argument of a raise site. An argument may be
-a literal, a constant, or the parameter of a helper, whose callers then give the literal.
+A reason is the `code` of a `PeripetyError`: a class default, or the argument of a raise site. An argument may
+be a literal, a constant, or the parameter of a helper, whose callers then give the literal.
 """
 
 from __future__ import annotations

@@ -104,4 +104,6 @@ class DurableRuns(Generic[R, E]):
 
 
 def _stopping() -> UnavailableError:
-    return UnavailableError("The server is stopping; resume the run, here or elsewhere", code="SERVER_SHUTTING_DOWN")
+    return UnavailableError(
+        "The server is stopping; resume the run, here or elsewhere", code="SERVER_SHUTTING_DOWN"
+    )
