@@ -177,7 +177,7 @@ class _Heard:
             return Round(None, degraded=reason, leaked=leaked, seconds=self.seconds)
         return Round(
             resolution=_RESOLUTIONS[end.resolution],
-            conduct=Conduct(**{field.name: getattr(end.conduct, field.name) for field in _CONDUCT}),
+            conduct=Conduct(**{field.name: getattr(end.narrator_stats, field.name) for field in _CONDUCT}),
             degraded=self._degraded,
             # What the server itself tells is no doing of the narrator's.
             unfounded=() if end.resolution == pb.RESOLUTION_SERVER_RESOLVED else numbers,
@@ -188,7 +188,7 @@ class _Heard:
         )
 
 
-_CONDUCT = pb.NarratorConduct.DESCRIPTOR.fields
+_CONDUCT = pb.NarratorStats.DESCRIPTOR.fields
 _RESOLUTIONS = {
     pb.RESOLUTION_NARRATED: Resolution.NARRATED,
     pb.RESOLUTION_REPAIRED: Resolution.REPAIRED,

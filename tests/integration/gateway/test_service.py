@@ -155,7 +155,7 @@ async def test_a_structured_answer_is_repaired_once(tmp_path: Path) -> None:
         events = [event async for event in Client(channel).gateway.Generate(generate(schema=schema()))]
     assert [event.WhichOneof("event") for event in events] == [
         "text_delta",
-        "repairing",
+        "repair_started",
         "text_delta",
         "completed",
     ]

@@ -215,9 +215,9 @@ async def test_a_stored_policy_is_told_whole(stub: PolicyServiceAsyncStub, store
         "correction",
         "discarded",
         "rule_patch",
-        "judgement",
+        "judge_result",
     ]
-    assert told.audit[3].judgement.overruled
+    assert told.audit[3].judge_result.overruled
     assert told.audit[0].time.ToNanoseconds() == 1_700_000_000_500_000_000
 
 

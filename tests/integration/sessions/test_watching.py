@@ -238,7 +238,7 @@ async def test_two_servers_tell_the_followers_of_one_session_the_same(
 
 async def test_seats_act_together_through_two_servers(tmp_path: Path, postgresql: Any) -> None:
     seats = [pb.Seat(seat_id="one", entity_id="p"), pb.Seat(seat_id="two", entity_id="q")]
-    players = pb.Table(seats=seats, order=pb.SEAT_ORDER_SIMULTANEOUS)
+    players = pb.SeatConfig(seats=seats, order=pb.SEAT_ORDER_SIMULTANEOUS)
     with postgresql.database() as url:
         async with (
             a_server(tmp_path, database_url=url) as (_, one),

@@ -36,7 +36,7 @@ SHAPES = {
     "GenerateObject": SERVER,
     "GenerateScenario": SERVER,
     "GenerateTests": SERVER,
-    "GetOdds": SERVER,
+    "ForecastOutcomes": SERVER,
     "GetSession": UNARY,
     "ImportSession": CLIENT,
     "ReplaySession": SERVER,
@@ -50,8 +50,20 @@ SHAPES = {
 }
 # Verbs that change nothing and start no work that is kept: sent again, they only answer again.
 READING = (
-    *("Analyze", "Check", "Compare", "Count", "Cover", "Decide", "Diff", "Export", "Get", "Inspect", "List"),
-    *("Mutate", "Replay", "Resume", "Validate", "Verify", "Watch"),
+    *(
+        "Analyze",
+        "Check",
+        "Compare",
+        "Count",
+        "Decide",
+        "Diff",
+        "Export",
+        "Forecast",
+        "Get",
+        "Inspect",
+        "List",
+    ),
+    *("GenerateCoverage", "Replay", "Resume", "RunMutation", "Validate", "Verify", "Watch"),
 )
 OPEN_ENDED = {
     "google.protobuf.Any",

@@ -442,7 +442,7 @@ class RunEvent(_message.Message):
     TEXT_DELTA_FIELD_NUMBER: _builtins.int
     REASONING_DELTA_FIELD_NUMBER: _builtins.int
     TOOL_CALL_DELTA_FIELD_NUMBER: _builtins.int
-    REPAIRING_FIELD_NUMBER: _builtins.int
+    REPAIR_STARTED_FIELD_NUMBER: _builtins.int
     PHASE_COMPLETED_FIELD_NUMBER: _builtins.int
     TOOLS_REQUESTED_FIELD_NUMBER: _builtins.int
     COMPLETED_FIELD_NUMBER: _builtins.int
@@ -464,7 +464,7 @@ class RunEvent(_message.Message):
         """Next part of a tool call."""
 
     @_builtins.property
-    def repairing(self) -> _gateway_pb2.Repairing:
+    def repair_started(self) -> _gateway_pb2.RepairStarted:
         """The answer was invalid. Discard the deltas of this phase so far."""
 
     @_builtins.property
@@ -492,17 +492,17 @@ class RunEvent(_message.Message):
         text_delta: _builtins.str = ...,
         reasoning_delta: _builtins.str = ...,
         tool_call_delta: _gateway_pb2.ToolCallDelta | None = ...,
-        repairing: _gateway_pb2.Repairing | None = ...,
+        repair_started: _gateway_pb2.RepairStarted | None = ...,
         phase_completed: Global___PhaseResult | None = ...,
         tools_requested: Global___RunEvent.ToolsRequested | None = ...,
         completed: Global___Run | None = ...,
         failed: Global___Run | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "failed", b"failed", "phase_completed", b"phase_completed", "phase_started", b"phase_started", "reasoning_delta", b"reasoning_delta", "repairing", b"repairing", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tools_requested", b"tools_requested"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "failed", b"failed", "phase_completed", b"phase_completed", "phase_started", b"phase_started", "reasoning_delta", b"reasoning_delta", "repair_started", b"repair_started", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tools_requested", b"tools_requested"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "failed", b"failed", "phase_completed", b"phase_completed", "phase_started", b"phase_started", "reasoning_delta", b"reasoning_delta", "repairing", b"repairing", "run_id", b"run_id", "sequence", b"sequence", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tools_requested", b"tools_requested"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "failed", b"failed", "phase_completed", b"phase_completed", "phase_started", b"phase_started", "reasoning_delta", b"reasoning_delta", "repair_started", b"repair_started", "run_id", b"run_id", "sequence", b"sequence", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tools_requested", b"tools_requested"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["phase_started", "text_delta", "reasoning_delta", "tool_call_delta", "repairing", "phase_completed", "tools_requested", "completed", "failed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["phase_started", "text_delta", "reasoning_delta", "tool_call_delta", "repair_started", "phase_completed", "tools_requested", "completed", "failed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

@@ -709,7 +709,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Why: The actions cannot be assigned.
 
-    Fix: Use a seat of `Session.table`.
+    Fix: Use a seat of `Session.seat_config`.
     """
     ERROR_REASON_UNKNOWN_SESSION: _ErrorReason.ValueType  # 613
     """The session does not exist.
@@ -1680,7 +1680,7 @@ ERROR_REASON_UNKNOWN_SEAT: ErrorReason.ValueType  # 612
 
 Why: The actions cannot be assigned.
 
-Fix: Use a seat of `Session.table`.
+Fix: Use a seat of `Session.seat_config`.
 """
 ERROR_REASON_UNKNOWN_SESSION: ErrorReason.ValueType  # 613
 """The session does not exist.

@@ -961,7 +961,7 @@ class Completion(_message.Message):
 Global___Completion: _TypeAlias = Completion  # noqa: Y015
 
 @_typing.final
-class Repairing(_message.Message):
+class RepairStarted(_message.Message):
     """A repair has started: the answer so far was invalid and the model is called once more. Discard all
     earlier deltas.
     """
@@ -994,10 +994,10 @@ class Repairing(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Repairing: _TypeAlias = Repairing  # noqa: Y015
+Global___RepairStarted: _TypeAlias = RepairStarted  # noqa: Y015
 
 @_typing.final
-class FallingBack(_message.Message):
+class FallbackStarted(_message.Message):
     """A fallback has started: the request goes to another model. No delta was sent before."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1026,7 +1026,7 @@ class FallingBack(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___FallingBack: _TypeAlias = FallingBack  # noqa: Y015
+Global___FallbackStarted: _TypeAlias = FallbackStarted  # noqa: Y015
 
 @_typing.final
 class ToolCallDelta(_message.Message):
@@ -1120,8 +1120,8 @@ class GenerateResponse(_message.Message):
     TEXT_DELTA_FIELD_NUMBER: _builtins.int
     REASONING_DELTA_FIELD_NUMBER: _builtins.int
     TOOL_CALL_DELTA_FIELD_NUMBER: _builtins.int
-    REPAIRING_FIELD_NUMBER: _builtins.int
-    FALLING_BACK_FIELD_NUMBER: _builtins.int
+    REPAIR_STARTED_FIELD_NUMBER: _builtins.int
+    FALLBACK_STARTED_FIELD_NUMBER: _builtins.int
     COMPLETED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the event within this call, from 1, without gaps."""
@@ -1134,11 +1134,11 @@ class GenerateResponse(_message.Message):
         """Next part of a tool call."""
 
     @_builtins.property
-    def repairing(self) -> Global___Repairing:
+    def repair_started(self) -> Global___RepairStarted:
         """The answer was invalid. Discard the events so far."""
 
     @_builtins.property
-    def falling_back(self) -> Global___FallingBack:
+    def fallback_started(self) -> Global___FallbackStarted:
         """Another model is tried."""
 
     @_builtins.property
@@ -1152,15 +1152,15 @@ class GenerateResponse(_message.Message):
         text_delta: _builtins.str = ...,
         reasoning_delta: _builtins.str = ...,
         tool_call_delta: Global___ToolCallDelta | None = ...,
-        repairing: Global___Repairing | None = ...,
-        falling_back: Global___FallingBack | None = ...,
+        repair_started: Global___RepairStarted | None = ...,
+        fallback_started: Global___FallbackStarted | None = ...,
         completed: Global___Completion | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "falling_back", b"falling_back", "reasoning_delta", b"reasoning_delta", "repairing", b"repairing", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "fallback_started", b"fallback_started", "reasoning_delta", b"reasoning_delta", "repair_started", b"repair_started", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "falling_back", b"falling_back", "reasoning_delta", b"reasoning_delta", "repairing", b"repairing", "sequence", b"sequence", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "fallback_started", b"fallback_started", "reasoning_delta", b"reasoning_delta", "repair_started", b"repair_started", "sequence", b"sequence", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["text_delta", "reasoning_delta", "tool_call_delta", "repairing", "falling_back", "completed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["text_delta", "reasoning_delta", "tool_call_delta", "repair_started", "fallback_started", "completed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1226,19 +1226,19 @@ class GenerateObjectResponse(_message.Message):
 
     SEQUENCE_FIELD_NUMBER: _builtins.int
     PARTIAL_FIELD_NUMBER: _builtins.int
-    REPAIRING_FIELD_NUMBER: _builtins.int
-    FALLING_BACK_FIELD_NUMBER: _builtins.int
+    REPAIR_STARTED_FIELD_NUMBER: _builtins.int
+    FALLBACK_STARTED_FIELD_NUMBER: _builtins.int
     COMPLETED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the event within this call, from 1, without gaps."""
     partial: _builtins.bytes
     """The partial object as JSON in UTF-8. Its members are complete; more may follow."""
     @_builtins.property
-    def repairing(self) -> Global___Repairing:
+    def repair_started(self) -> Global___RepairStarted:
         """The object was invalid. Discard the events so far."""
 
     @_builtins.property
-    def falling_back(self) -> Global___FallingBack:
+    def fallback_started(self) -> Global___FallbackStarted:
         """Another model is tried."""
 
     @_builtins.property
@@ -1250,15 +1250,15 @@ class GenerateObjectResponse(_message.Message):
         *,
         sequence: _builtins.int = ...,
         partial: _builtins.bytes = ...,
-        repairing: Global___Repairing | None = ...,
-        falling_back: Global___FallingBack | None = ...,
+        repair_started: Global___RepairStarted | None = ...,
+        fallback_started: Global___FallbackStarted | None = ...,
         completed: Global___Completion | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "falling_back", b"falling_back", "partial", b"partial", "repairing", b"repairing"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "fallback_started", b"fallback_started", "partial", b"partial", "repair_started", b"repair_started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "falling_back", b"falling_back", "partial", b"partial", "repairing", b"repairing", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "fallback_started", b"fallback_started", "partial", b"partial", "repair_started", b"repair_started", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["partial", "repairing", "falling_back", "completed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["partial", "repair_started", "fallback_started", "completed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

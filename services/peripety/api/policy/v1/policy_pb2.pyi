@@ -114,33 +114,33 @@ SCENARIO_SOURCE_DIRECTED: ScenarioSource.ValueType  # 4
 """Found by the engine in a search for uncovered targets."""
 Global___ScenarioSource: _TypeAlias = ScenarioSource  # noqa: Y015
 
-class _Blame:
+class _FaultAttribution:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _BlameEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Blame.ValueType], _builtins.type):
+class _FaultAttributionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FaultAttribution.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    BLAME_UNSPECIFIED: _Blame.ValueType  # 0
+    FAULT_ATTRIBUTION_UNSPECIFIED: _FaultAttribution.ValueType  # 0
     """Never sent by a server."""
-    BLAME_RULE: _Blame.ValueType  # 1
+    FAULT_ATTRIBUTION_RULE: _FaultAttribution.ValueType  # 1
     """The rules are wrong."""
-    BLAME_SCENARIO: _Blame.ValueType  # 2
+    FAULT_ATTRIBUTION_SCENARIO: _FaultAttribution.ValueType  # 2
     """The scenario's expectation is wrong."""
-    BLAME_BOTH: _Blame.ValueType  # 3
+    FAULT_ATTRIBUTION_BOTH: _FaultAttribution.ValueType  # 3
     """Both are wrong."""
 
-class Blame(_Blame, metaclass=_BlameEnumTypeWrapper):
+class FaultAttribution(_FaultAttribution, metaclass=_FaultAttributionEnumTypeWrapper):
     """Cause of a disagreement between rules and a scenario."""
 
-BLAME_UNSPECIFIED: Blame.ValueType  # 0
+FAULT_ATTRIBUTION_UNSPECIFIED: FaultAttribution.ValueType  # 0
 """Never sent by a server."""
-BLAME_RULE: Blame.ValueType  # 1
+FAULT_ATTRIBUTION_RULE: FaultAttribution.ValueType  # 1
 """The rules are wrong."""
-BLAME_SCENARIO: Blame.ValueType  # 2
+FAULT_ATTRIBUTION_SCENARIO: FaultAttribution.ValueType  # 2
 """The scenario's expectation is wrong."""
-BLAME_BOTH: Blame.ValueType  # 3
+FAULT_ATTRIBUTION_BOTH: FaultAttribution.ValueType  # 3
 """Both are wrong."""
-Global___Blame: _TypeAlias = Blame  # noqa: Y015
+Global___FaultAttribution: _TypeAlias = FaultAttribution  # noqa: Y015
 
 class _RulePatchKind:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -642,7 +642,7 @@ class AuditEntry(_message.Message):
     CORRECTION_FIELD_NUMBER: _builtins.int
     DISCARDED_FIELD_NUMBER: _builtins.int
     RULE_PATCH_FIELD_NUMBER: _builtins.int
-    JUDGEMENT_FIELD_NUMBER: _builtins.int
+    JUDGE_RESULT_FIELD_NUMBER: _builtins.int
     TIME_FIELD_NUMBER: _builtins.int
     round: _builtins.int
     """The repair round, from 1; 0 before the first."""
@@ -661,7 +661,7 @@ class AuditEntry(_message.Message):
         """A rule was changed."""
 
     @_builtins.property
-    def judgement(self) -> Global___Judgement:
+    def judge_result(self) -> Global___JudgeResult:
         """The fault of a disagreement was attributed."""
 
     @_builtins.property
@@ -676,32 +676,32 @@ class AuditEntry(_message.Message):
         correction: Global___ScenarioCorrection | None = ...,
         discarded: Global___DiscardedScenario | None = ...,
         rule_patch: Global___RulePatch | None = ...,
-        judgement: Global___Judgement | None = ...,
+        judge_result: Global___JudgeResult | None = ...,
         time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["correction", b"correction", "decision", b"decision", "discarded", b"discarded", "judgement", b"judgement", "rule_patch", b"rule_patch", "time", b"time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["correction", b"correction", "decision", b"decision", "discarded", b"discarded", "judge_result", b"judge_result", "rule_patch", b"rule_patch", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "correction", b"correction", "decision", b"decision", "discarded", b"discarded", "judgement", b"judgement", "round", b"round", "rule_patch", b"rule_patch", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "correction", b"correction", "decision", b"decision", "discarded", b"discarded", "judge_result", b"judge_result", "round", b"round", "rule_patch", b"rule_patch", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_decision: _TypeAlias = _typing.Literal["correction", "discarded", "rule_patch", "judgement"]  # noqa: Y015
+    _WhichOneofReturnType_decision: _TypeAlias = _typing.Literal["correction", "discarded", "rule_patch", "judge_result"]  # noqa: Y015
     _WhichOneofArgType_decision: _TypeAlias = _typing.Literal["decision", b"decision"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_decision) -> _WhichOneofReturnType_decision | None: ...
 
 Global___AuditEntry: _TypeAlias = AuditEntry  # noqa: Y015
 
 @_typing.final
-class Judgement(_message.Message):
+class JudgeResult(_message.Message):
     """Result of a judge: the fault of one disagreement."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SCENARIO_DESCRIPTION_FIELD_NUMBER: _builtins.int
-    BLAME_FIELD_NUMBER: _builtins.int
+    FAULT_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
     OVERRULED_FIELD_NUMBER: _builtins.int
     scenario_description: _builtins.str
     """The scenario that failed."""
-    blame: Global___Blame.ValueType
+    fault: Global___FaultAttribution.ValueType
     """Attribution of the fault."""
     reasoning: _builtins.str
     """Reason for display."""
@@ -711,17 +711,17 @@ class Judgement(_message.Message):
         self,
         *,
         scenario_description: _builtins.str = ...,
-        blame: Global___Blame.ValueType = ...,
+        fault: Global___FaultAttribution.ValueType = ...,
         reasoning: _builtins.str = ...,
         overruled: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blame", b"blame", "overruled", b"overruled", "reasoning", b"reasoning", "scenario_description", b"scenario_description"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fault", b"fault", "overruled", b"overruled", "reasoning", b"reasoning", "scenario_description", b"scenario_description"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Judgement: _TypeAlias = Judgement  # noqa: Y015
+Global___JudgeResult: _TypeAlias = JudgeResult  # noqa: Y015
 
 @_typing.final
 class ScenarioResult(_message.Message):
@@ -1601,7 +1601,7 @@ class DiffPoliciesResponse(_message.Message):
 Global___DiffPoliciesResponse: _TypeAlias = DiffPoliciesResponse  # noqa: Y015
 
 @_typing.final
-class MutatePolicyRequest(_message.Message):
+class RunMutationTestsRequest(_message.Message):
     """The policy and scenarios to test."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1634,10 +1634,10 @@ class MutatePolicyRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___MutatePolicyRequest: _TypeAlias = MutatePolicyRequest  # noqa: Y015
+Global___RunMutationTestsRequest: _TypeAlias = RunMutationTestsRequest  # noqa: Y015
 
 @_typing.final
-class MutatePolicyResponse(_message.Message):
+class RunMutationTestsResponse(_message.Message):
     """One event of a mutation test. The last one is `scored`."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1702,19 +1702,19 @@ class MutatePolicyResponse(_message.Message):
     sequence: _builtins.int
     """Number of the event within this call, from 1, without gaps."""
     @_builtins.property
-    def mutants(self) -> Global___MutatePolicyResponse.Mutants:
+    def mutants(self) -> Global___RunMutationTestsResponse.Mutants:
         """Some mutants are done."""
 
     @_builtins.property
-    def scored(self) -> Global___MutatePolicyResponse.Scored:
+    def scored(self) -> Global___RunMutationTestsResponse.Scored:
         """The work is completed; the last event."""
 
     def __init__(
         self,
         *,
         sequence: _builtins.int = ...,
-        mutants: Global___MutatePolicyResponse.Mutants | None = ...,
-        scored: Global___MutatePolicyResponse.Scored | None = ...,
+        mutants: Global___RunMutationTestsResponse.Mutants | None = ...,
+        scored: Global___RunMutationTestsResponse.Scored | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "mutants", b"mutants", "scored", b"scored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1724,10 +1724,10 @@ class MutatePolicyResponse(_message.Message):
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
-Global___MutatePolicyResponse: _TypeAlias = MutatePolicyResponse  # noqa: Y015
+Global___RunMutationTestsResponse: _TypeAlias = RunMutationTestsResponse  # noqa: Y015
 
 @_typing.final
-class CoverPolicyRequest(_message.Message):
+class GenerateCoverageScenariosRequest(_message.Message):
     """The policy to generate scenarios for."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1758,10 +1758,10 @@ class CoverPolicyRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CoverPolicyRequest: _TypeAlias = CoverPolicyRequest  # noqa: Y015
+Global___GenerateCoverageScenariosRequest: _TypeAlias = GenerateCoverageScenariosRequest  # noqa: Y015
 
 @_typing.final
-class CoverPolicyResponse(_message.Message):
+class GenerateCoverageScenariosResponse(_message.Message):
     """One event of the generation. The last one is `covered`."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1810,7 +1810,7 @@ class CoverPolicyResponse(_message.Message):
         """A scenario that covers a new target. It expects the actual decision; a person should review it."""
 
     @_builtins.property
-    def covered(self) -> Global___CoverPolicyResponse.Covered:
+    def covered(self) -> Global___GenerateCoverageScenariosResponse.Covered:
         """The work is completed; the last event."""
 
     def __init__(
@@ -1818,7 +1818,7 @@ class CoverPolicyResponse(_message.Message):
         *,
         sequence: _builtins.int = ...,
         scenario: Global___PolicyScenario | None = ...,
-        covered: Global___CoverPolicyResponse.Covered | None = ...,
+        covered: Global___GenerateCoverageScenariosResponse.Covered | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["covered", b"covered", "event", b"event", "scenario", b"scenario"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1828,7 +1828,7 @@ class CoverPolicyResponse(_message.Message):
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
-Global___CoverPolicyResponse: _TypeAlias = CoverPolicyResponse  # noqa: Y015
+Global___GenerateCoverageScenariosResponse: _TypeAlias = GenerateCoverageScenariosResponse  # noqa: Y015
 
 @_typing.final
 class DecideRequest(_message.Message):

@@ -75,15 +75,15 @@ class PolicyServiceStub:
                 request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DiffPoliciesRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DiffPoliciesResponse.FromString,
                 _registered_method=True)
-        self.MutatePolicy = channel.unary_stream(
-                '/peripety.api.policy.v1.PolicyService/MutatePolicy',
-                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyRequest.SerializeToString,
-                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyResponse.FromString,
+        self.RunMutationTests = channel.unary_stream(
+                '/peripety.api.policy.v1.PolicyService/RunMutationTests',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsResponse.FromString,
                 _registered_method=True)
-        self.CoverPolicy = channel.unary_stream(
-                '/peripety.api.policy.v1.PolicyService/CoverPolicy',
-                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyRequest.SerializeToString,
-                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyResponse.FromString,
+        self.GenerateCoverageScenarios = channel.unary_stream(
+                '/peripety.api.policy.v1.PolicyService/GenerateCoverageScenarios',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosResponse.FromString,
                 _registered_method=True)
         self.Decide = channel.unary_unary(
                 '/peripety.api.policy.v1.PolicyService/Decide',
@@ -165,14 +165,14 @@ class PolicyServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def MutatePolicy(self, request, context):
+    def RunMutationTests(self, request, context):
         """Measures the mutation score: mutates the rules and counts the mutants that the scenarios kill. Calls no model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def CoverPolicy(self, request, context):
+    def GenerateCoverageScenarios(self, request, context):
         """Generates scenarios for targets that the given scenarios do not cover. Calls no model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -238,15 +238,15 @@ def add_PolicyServiceServicer_to_server(servicer, server):
                     request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DiffPoliciesRequest.FromString,
                     response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DiffPoliciesResponse.SerializeToString,
             ),
-            'MutatePolicy': grpc.unary_stream_rpc_method_handler(
-                    servicer.MutatePolicy,
-                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyRequest.FromString,
-                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyResponse.SerializeToString,
+            'RunMutationTests': grpc.unary_stream_rpc_method_handler(
+                    servicer.RunMutationTests,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsResponse.SerializeToString,
             ),
-            'CoverPolicy': grpc.unary_stream_rpc_method_handler(
-                    servicer.CoverPolicy,
-                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyRequest.FromString,
-                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyResponse.SerializeToString,
+            'GenerateCoverageScenarios': grpc.unary_stream_rpc_method_handler(
+                    servicer.GenerateCoverageScenarios,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosResponse.SerializeToString,
             ),
             'Decide': grpc.unary_unary_rpc_method_handler(
                     servicer.Decide,
@@ -414,7 +414,7 @@ class PolicyService:
             _registered_method=True)
 
     @staticmethod
-    def MutatePolicy(request,
+    def RunMutationTests(request,
             target,
             options=(),
             channel_credentials=None,
@@ -427,9 +427,9 @@ class PolicyService:
         return grpc.experimental.unary_stream(
             request,
             target,
-            '/peripety.api.policy.v1.PolicyService/MutatePolicy',
-            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyRequest.SerializeToString,
-            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyResponse.FromString,
+            '/peripety.api.policy.v1.PolicyService/RunMutationTests',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -441,7 +441,7 @@ class PolicyService:
             _registered_method=True)
 
     @staticmethod
-    def CoverPolicy(request,
+    def GenerateCoverageScenarios(request,
             target,
             options=(),
             channel_credentials=None,
@@ -454,9 +454,9 @@ class PolicyService:
         return grpc.experimental.unary_stream(
             request,
             target,
-            '/peripety.api.policy.v1.PolicyService/CoverPolicy',
-            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyRequest.SerializeToString,
-            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyResponse.FromString,
+            '/peripety.api.policy.v1.PolicyService/GenerateCoverageScenarios',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -64,9 +64,9 @@ class PolicyServiceStub:
     """Finds dead, shadowed and redundant rules, each with a request as proof. Calls no model."""
     DiffPolicies: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DiffPoliciesRequest, _policy_pb2.DiffPoliciesResponse]
     """Finds requests that two policies decide differently, with examples. Calls no model."""
-    MutatePolicy: _grpc.UnaryStreamMultiCallable[_policy_pb2.MutatePolicyRequest, _policy_pb2.MutatePolicyResponse]
+    RunMutationTests: _grpc.UnaryStreamMultiCallable[_policy_pb2.RunMutationTestsRequest, _policy_pb2.RunMutationTestsResponse]
     """Measures the mutation score: mutates the rules and counts the mutants that the scenarios kill. Calls no model."""
-    CoverPolicy: _grpc.UnaryStreamMultiCallable[_policy_pb2.CoverPolicyRequest, _policy_pb2.CoverPolicyResponse]
+    GenerateCoverageScenarios: _grpc.UnaryStreamMultiCallable[_policy_pb2.GenerateCoverageScenariosRequest, _policy_pb2.GenerateCoverageScenariosResponse]
     """Generates scenarios for targets that the given scenarios do not cover. Calls no model."""
     Decide: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DecideRequest, _policy_pb2.DecideResponse]
     """Decides one request."""
@@ -117,9 +117,9 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
     """Finds dead, shadowed and redundant rules, each with a request as proof. Calls no model."""
     DiffPolicies: _aio.UnaryUnaryMultiCallable[_policy_pb2.DiffPoliciesRequest, _policy_pb2.DiffPoliciesResponse]  # type: ignore[assignment]
     """Finds requests that two policies decide differently, with examples. Calls no model."""
-    MutatePolicy: _aio.UnaryStreamMultiCallable[_policy_pb2.MutatePolicyRequest, _policy_pb2.MutatePolicyResponse]  # type: ignore[assignment]
+    RunMutationTests: _aio.UnaryStreamMultiCallable[_policy_pb2.RunMutationTestsRequest, _policy_pb2.RunMutationTestsResponse]  # type: ignore[assignment]
     """Measures the mutation score: mutates the rules and counts the mutants that the scenarios kill. Calls no model."""
-    CoverPolicy: _aio.UnaryStreamMultiCallable[_policy_pb2.CoverPolicyRequest, _policy_pb2.CoverPolicyResponse]  # type: ignore[assignment]
+    GenerateCoverageScenarios: _aio.UnaryStreamMultiCallable[_policy_pb2.GenerateCoverageScenariosRequest, _policy_pb2.GenerateCoverageScenariosResponse]  # type: ignore[assignment]
     """Generates scenarios for targets that the given scenarios do not cover. Calls no model."""
     Decide: _aio.UnaryUnaryMultiCallable[_policy_pb2.DecideRequest, _policy_pb2.DecideResponse]  # type: ignore[assignment]
     """Decides one request."""
@@ -188,18 +188,18 @@ class PolicyServiceServicer:
     ) -> _typing.Union[_policy_pb2.DiffPoliciesResponse, _abc.Awaitable[_policy_pb2.DiffPoliciesResponse]]:
         """Finds requests that two policies decide differently, with examples. Calls no model."""
 
-    def MutatePolicy(
+    def RunMutationTests(
         self,
-        request: _policy_pb2.MutatePolicyRequest,
+        request: _policy_pb2.RunMutationTestsRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_policy_pb2.MutatePolicyResponse], _abc.AsyncIterator[_policy_pb2.MutatePolicyResponse]]:
+    ) -> _typing.Union[_abc.Iterator[_policy_pb2.RunMutationTestsResponse], _abc.AsyncIterator[_policy_pb2.RunMutationTestsResponse]]:
         """Measures the mutation score: mutates the rules and counts the mutants that the scenarios kill. Calls no model."""
 
-    def CoverPolicy(
+    def GenerateCoverageScenarios(
         self,
-        request: _policy_pb2.CoverPolicyRequest,
+        request: _policy_pb2.GenerateCoverageScenariosRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_policy_pb2.CoverPolicyResponse], _abc.AsyncIterator[_policy_pb2.CoverPolicyResponse]]:
+    ) -> _typing.Union[_abc.Iterator[_policy_pb2.GenerateCoverageScenariosResponse], _abc.AsyncIterator[_policy_pb2.GenerateCoverageScenariosResponse]]:
         """Generates scenarios for targets that the given scenarios do not cover. Calls no model."""
 
     def Decide(

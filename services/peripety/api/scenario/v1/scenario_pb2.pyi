@@ -602,7 +602,7 @@ class ScenarioSummary(_message.Message):
 Global___ScenarioSummary: _TypeAlias = ScenarioSummary  # noqa: Y015
 
 @_typing.final
-class Rebalanced(_message.Message):
+class NumbersAdjusted(_message.Message):
     """The engine adjusted numbers to meet the target band. Rules are not changed."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -629,7 +629,7 @@ class Rebalanced(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Rebalanced: _TypeAlias = Rebalanced  # noqa: Y015
+Global___NumbersAdjusted: _TypeAlias = NumbersAdjusted  # noqa: Y015
 
 @_typing.final
 class GenerateScenarioRequest(_message.Message):
@@ -856,7 +856,7 @@ class GenerateScenarioResponse(_message.Message):
     REPAIRED_FIELD_NUMBER: _builtins.int
     COMPLETED_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
-    REBALANCED_FIELD_NUMBER: _builtins.int
+    NUMBERS_ADJUSTED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the event within this work, from 1, without gaps."""
     @_builtins.property
@@ -884,7 +884,7 @@ class GenerateScenarioResponse(_message.Message):
         """The work failed; the last event."""
 
     @_builtins.property
-    def rebalanced(self) -> Global___Rebalanced:
+    def numbers_adjusted(self) -> Global___NumbersAdjusted:
         """The engine adjusted numbers of the draft."""
 
     def __init__(
@@ -897,13 +897,13 @@ class GenerateScenarioResponse(_message.Message):
         repaired: Global___GenerateScenarioResponse.Repaired | None = ...,
         completed: Global___GenerateScenarioResponse.Completed | None = ...,
         rejected: Global___GenerateScenarioResponse.Rejected | None = ...,
-        rebalanced: Global___Rebalanced | None = ...,
+        numbers_adjusted: Global___NumbersAdjusted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "progress", b"progress", "rebalanced", b"rebalanced", "rejected", b"rejected", "repaired", b"repaired"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "rejected", b"rejected", "repaired", b"repaired"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "progress", b"progress", "rebalanced", b"rebalanced", "rejected", b"rejected", "repaired", b"repaired", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "rejected", b"rejected", "repaired", b"repaired", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "draft", "findings", "repaired", "completed", "rejected", "rebalanced"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "draft", "findings", "repaired", "completed", "rejected", "numbers_adjusted"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1206,7 +1206,7 @@ class AmendScenarioResponse(_message.Message):
     FINDINGS_FIELD_NUMBER: _builtins.int
     AMENDED_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
-    REBALANCED_FIELD_NUMBER: _builtins.int
+    NUMBERS_ADJUSTED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the event within this work, from 1, without gaps."""
     @_builtins.property
@@ -1230,7 +1230,7 @@ class AmendScenarioResponse(_message.Message):
         """The work failed; the last event."""
 
     @_builtins.property
-    def rebalanced(self) -> Global___Rebalanced:
+    def numbers_adjusted(self) -> Global___NumbersAdjusted:
         """The engine adjusted numbers of the proposal."""
 
     def __init__(
@@ -1242,13 +1242,13 @@ class AmendScenarioResponse(_message.Message):
         findings: Global___Findings | None = ...,
         amended: Global___AmendScenarioResponse.Amended | None = ...,
         rejected: Global___AmendScenarioResponse.Rejected | None = ...,
-        rebalanced: Global___Rebalanced | None = ...,
+        numbers_adjusted: Global___NumbersAdjusted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "progress", b"progress", "proposed", b"proposed", "rebalanced", b"rebalanced", "rejected", b"rejected"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "proposed", b"proposed", "rejected", b"rejected"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "progress", b"progress", "proposed", b"proposed", "rebalanced", b"rebalanced", "rejected", b"rejected", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "proposed", b"proposed", "rejected", b"rejected", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "proposed", "findings", "amended", "rejected", "rebalanced"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "proposed", "findings", "amended", "rejected", "numbers_adjusted"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

@@ -102,7 +102,7 @@ class Seat(_message.Message):
 Global___Seat: _TypeAlias = Seat  # noqa: Y015
 
 @_typing.final
-class Table(_message.Message):
+class SeatConfig(_message.Message):
     """Seats of a session with several players."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -133,7 +133,7 @@ class Table(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Table: _TypeAlias = Table  # noqa: Y015
+Global___SeatConfig: _TypeAlias = SeatConfig  # noqa: Y015
 
 @_typing.final
 class NarratorOptions(_message.Message):
@@ -193,7 +193,7 @@ class Session(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
-    TABLE_FIELD_NUMBER: _builtins.int
+    SEAT_CONFIG_FIELD_NUMBER: _builtins.int
     NEXT_SEAT_ID_FIELD_NUMBER: _builtins.int
     NARRATOR_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
@@ -244,7 +244,7 @@ class Session(_message.Message):
         """Time of the last commit or rewind."""
 
     @_builtins.property
-    def table(self) -> Global___Table:
+    def seat_config(self) -> Global___SeatConfig:
         """Seats, if there are several players."""
 
     @_builtins.property
@@ -272,16 +272,16 @@ class Session(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         pov_entity_id: _builtins.str = ...,
-        table: Global___Table | None = ...,
+        seat_config: Global___SeatConfig | None = ...,
         next_seat_id: _builtins.str = ...,
         narrator: Global___NarratorOptions | None = ...,
         usage: _common_pb2.ModelUsage | None = ...,
         parent_session_id: _builtins.str = ...,
         parent_turn: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "narrator", b"narrator", "status", b"status", "table", b"table", "update_time", b"update_time", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "narrator", b"narrator", "seat_config", b"seat_config", "status", b"status", "update_time", b"update_time", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "create_time", b"create_time", "last_sequence", b"last_sequence", "legal_actions", b"legal_actions", "narrator", b"narrator", "next_seat_id", b"next_seat_id", "parent_session_id", b"parent_session_id", "parent_turn", b"parent_turn", "pov_entity_id", b"pov_entity_id", "scenario_id", b"scenario_id", "seed", b"seed", "session_id", b"session_id", "spec_hash", b"spec_hash", "state", b"state", "state_hash", b"state_hash", "status", b"status", "table", b"table", "turn", b"turn", "update_time", b"update_time", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "create_time", b"create_time", "last_sequence", b"last_sequence", "legal_actions", b"legal_actions", "narrator", b"narrator", "next_seat_id", b"next_seat_id", "parent_session_id", b"parent_session_id", "parent_turn", b"parent_turn", "pov_entity_id", b"pov_entity_id", "scenario_id", b"scenario_id", "seat_config", b"seat_config", "seed", b"seed", "session_id", b"session_id", "spec_hash", b"spec_hash", "state", b"state", "state_hash", b"state_hash", "status", b"status", "turn", b"turn", "update_time", b"update_time", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -354,7 +354,7 @@ class CreateSessionRequest(_message.Message):
     SPEC_HASH_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
-    TABLE_FIELD_NUMBER: _builtins.int
+    SEAT_CONFIG_FIELD_NUMBER: _builtins.int
     NARRATOR_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Required. UUID of this request. A repeated request returns the same session (stored for 24 hours)."""
@@ -367,7 +367,7 @@ class CreateSessionRequest(_message.Message):
     pov_entity_id: _builtins.str
     """Entity whose point of view is returned; empty for the public part."""
     @_builtins.property
-    def table(self) -> Global___Table:
+    def seat_config(self) -> Global___SeatConfig:
         """Seats; unset for one player."""
 
     @_builtins.property
@@ -382,12 +382,12 @@ class CreateSessionRequest(_message.Message):
         spec_hash: _builtins.str = ...,
         seed: _builtins.int | None = ...,
         pov_entity_id: _builtins.str = ...,
-        table: Global___Table | None = ...,
+        seat_config: Global___SeatConfig | None = ...,
         narrator: Global___NarratorOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "narrator", b"narrator", "seed", b"seed", "table", b"table"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "narrator", b"narrator", "seat_config", b"seat_config", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "narrator", b"narrator", "pov_entity_id", b"pov_entity_id", "request_id", b"request_id", "scenario_id", b"scenario_id", "seed", b"seed", "spec_hash", b"spec_hash", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "narrator", b"narrator", "pov_entity_id", b"pov_entity_id", "request_id", b"request_id", "scenario_id", b"scenario_id", "seat_config", b"seat_config", "seed", b"seed", "spec_hash", b"spec_hash"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
@@ -571,7 +571,7 @@ class DeleteSessionResponse(_message.Message):
 Global___DeleteSessionResponse: _TypeAlias = DeleteSessionResponse  # noqa: Y015
 
 @_typing.final
-class NarratorConduct(_message.Message):
+class NarratorStats(_message.Message):
     """Statistics of a narrator in a turn. Rejected calls, changes and answers had no effect."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -614,7 +614,7 @@ class NarratorConduct(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___NarratorConduct: _TypeAlias = NarratorConduct  # noqa: Y015
+Global___NarratorStats: _TypeAlias = NarratorStats  # noqa: Y015
 
 @_typing.final
 class TurnEvent(_message.Message):
@@ -904,7 +904,7 @@ class TurnEvent(_message.Message):
         NEXT_SEAT_ID_FIELD_NUMBER: _builtins.int
         COMMIT_TIME_FIELD_NUMBER: _builtins.int
         MODEL_FIELD_NUMBER: _builtins.int
-        CONDUCT_FIELD_NUMBER: _builtins.int
+        NARRATOR_STATS_FIELD_NUMBER: _builtins.int
         state_hash: _builtins.str
         """SHA-256 of the whole canonical state in lower-case hex."""
         chain_hash: _builtins.str
@@ -938,7 +938,7 @@ class TurnEvent(_message.Message):
             """Time when it was stored."""
 
         @_builtins.property
-        def conduct(self) -> Global___NarratorConduct:
+        def narrator_stats(self) -> Global___NarratorStats:
             """Statistics of the narrator."""
 
         def __init__(
@@ -955,11 +955,11 @@ class TurnEvent(_message.Message):
             next_seat_id: _builtins.str = ...,
             commit_time: _timestamp_pb2.Timestamp | None = ...,
             model: _builtins.str = ...,
-            conduct: Global___NarratorConduct | None = ...,
+            narrator_stats: Global___NarratorStats | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "conduct", b"conduct", "status", b"status", "usage", b"usage"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "narrator_stats", b"narrator_stats", "status", b"status", "usage", b"usage"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "conduct", b"conduct", "legal_actions", b"legal_actions", "model", b"model", "narrative", b"narrative", "next_seat_id", b"next_seat_id", "resolution", b"resolution", "state_hash", b"state_hash", "status", b"status", "usage", b"usage"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "legal_actions", b"legal_actions", "model", b"model", "narrative", b"narrative", "narrator_stats", b"narrator_stats", "next_seat_id", b"next_seat_id", "resolution", b"resolution", "state_hash", b"state_hash", "status", b"status", "usage", b"usage"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1354,7 +1354,7 @@ class Turn(_message.Message):
     COMMIT_TIME_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     ROLLS_FIELD_NUMBER: _builtins.int
-    CONDUCT_FIELD_NUMBER: _builtins.int
+    NARRATOR_STATS_FIELD_NUMBER: _builtins.int
     turn: _builtins.int
     """Number of the turn, from 1."""
     request_id: _builtins.str
@@ -1410,7 +1410,7 @@ class Turn(_message.Message):
         """Rolls in order; empty if the prose is hidden from the point of view."""
 
     @_builtins.property
-    def conduct(self) -> Global___NarratorConduct:
+    def narrator_stats(self) -> Global___NarratorStats:
         """Statistics of the narrator."""
 
     def __init__(
@@ -1435,11 +1435,11 @@ class Turn(_message.Message):
         commit_time: _timestamp_pb2.Timestamp | None = ...,
         model: _builtins.str = ...,
         rolls: _abc.Iterable[_engine_pb2.Roll] | None = ...,
-        conduct: Global___NarratorConduct | None = ...,
+        narrator_stats: Global___NarratorStats | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "conduct", b"conduct", "status", b"status", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "narrator_stats", b"narrator_stats", "status", b"status", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "conduct", b"conduct", "dialogue", b"dialogue", "event_id", b"event_id", "first_sequence", b"first_sequence", "input", b"input", "last_sequence", b"last_sequence", "log", b"log", "model", b"model", "narrative", b"narrative", "request_id", b"request_id", "resolution", b"resolution", "rolls", b"rolls", "state_hash", b"state_hash", "status", b"status", "turn", b"turn", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "dialogue", b"dialogue", "event_id", b"event_id", "first_sequence", b"first_sequence", "input", b"input", "last_sequence", b"last_sequence", "log", b"log", "model", b"model", "narrative", b"narrative", "narrator_stats", b"narrator_stats", "request_id", b"request_id", "resolution", b"resolution", "rolls", b"rolls", "state_hash", b"state_hash", "status", b"status", "turn", b"turn", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2194,7 +2194,7 @@ class ImportSessionResponse(_message.Message):
 Global___ImportSessionResponse: _TypeAlias = ImportSessionResponse  # noqa: Y015
 
 @_typing.final
-class GetOddsRequest(_message.Message):
+class ForecastOutcomesRequest(_message.Message):
     """The session and simulation to forecast."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -2237,10 +2237,10 @@ class GetOddsRequest(_message.Message):
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
 
-Global___GetOddsRequest: _TypeAlias = GetOddsRequest  # noqa: Y015
+Global___ForecastOutcomesRequest: _TypeAlias = ForecastOutcomesRequest  # noqa: Y015
 
 @_typing.final
-class EndOdds(_message.Message):
+class OutcomeProbability(_message.Message):
     """Probability of one outcome."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -2269,10 +2269,10 @@ class EndOdds(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___EndOdds: _TypeAlias = EndOdds  # noqa: Y015
+Global___OutcomeProbability: _TypeAlias = OutcomeProbability  # noqa: Y015
 
 @_typing.final
-class GetOddsResponse(_message.Message):
+class ForecastOutcomesResponse(_message.Message):
     """Forecast after some of the futures."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -2280,7 +2280,7 @@ class GetOddsResponse(_message.Message):
     SEQUENCE_FIELD_NUMBER: _builtins.int
     TURN_FIELD_NUMBER: _builtins.int
     RUNS_FIELD_NUMBER: _builtins.int
-    ENDS_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
     SURVIVED_FIELD_NUMBER: _builtins.int
     FINAL_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
@@ -2292,7 +2292,7 @@ class GetOddsResponse(_message.Message):
     final: _builtins.bool
     """True in the last message, which has the final rates."""
     @_builtins.property
-    def ends(self) -> _containers.RepeatedCompositeFieldContainer[Global___EndOdds]:
+    def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___OutcomeProbability]:
         """Conditions that can end the run, losses first, in the order of the scenario."""
 
     @_builtins.property
@@ -2305,14 +2305,14 @@ class GetOddsResponse(_message.Message):
         sequence: _builtins.int = ...,
         turn: _builtins.int = ...,
         runs: _builtins.int = ...,
-        ends: _abc.Iterable[Global___EndOdds] | None = ...,
+        outcomes: _abc.Iterable[Global___OutcomeProbability] | None = ...,
         survived: _common_pb2.Rate | None = ...,
         final: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["survived", b"survived"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends", b"ends", "final", b"final", "runs", b"runs", "sequence", b"sequence", "survived", b"survived", "turn", b"turn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["final", b"final", "outcomes", b"outcomes", "runs", b"runs", "sequence", b"sequence", "survived", b"survived", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetOddsResponse: _TypeAlias = GetOddsResponse  # noqa: Y015
+Global___ForecastOutcomesResponse: _TypeAlias = ForecastOutcomesResponse  # noqa: Y015

@@ -129,10 +129,10 @@ class SessionServiceStub:
                 request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ImportSessionRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ImportSessionResponse.FromString,
                 _registered_method=True)
-        self.GetOdds = channel.unary_stream(
-                '/peripety.api.session.v1.SessionService/GetOdds',
-                request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsRequest.SerializeToString,
-                response_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsResponse.FromString,
+        self.ForecastOutcomes = channel.unary_stream(
+                '/peripety.api.session.v1.SessionService/ForecastOutcomes',
+                request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesResponse.FromString,
                 _registered_method=True)
 
 
@@ -271,7 +271,7 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetOdds(self, request, context):
+    def ForecastOutcomes(self, request, context):
         """Simulates thousands of futures from the current state and streams the probability of each outcome.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -356,10 +356,10 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     request_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ImportSessionRequest.FromString,
                     response_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ImportSessionResponse.SerializeToString,
             ),
-            'GetOdds': grpc.unary_stream_rpc_method_handler(
-                    servicer.GetOdds,
-                    request_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsRequest.FromString,
-                    response_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsResponse.SerializeToString,
+            'ForecastOutcomes': grpc.unary_stream_rpc_method_handler(
+                    servicer.ForecastOutcomes,
+                    request_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -798,7 +798,7 @@ class SessionService:
             _registered_method=True)
 
     @staticmethod
-    def GetOdds(request,
+    def ForecastOutcomes(request,
             target,
             options=(),
             channel_credentials=None,
@@ -811,9 +811,9 @@ class SessionService:
         return grpc.experimental.unary_stream(
             request,
             target,
-            '/peripety.api.session.v1.SessionService/GetOdds',
-            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsRequest.SerializeToString,
-            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsResponse.FromString,
+            '/peripety.api.session.v1.SessionService/ForecastOutcomes',
+            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesRequest.SerializeToString,
+            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesResponse.FromString,
             options,
             channel_credentials,
             insecure,

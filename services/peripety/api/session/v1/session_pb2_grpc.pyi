@@ -96,7 +96,7 @@ class SessionServiceStub:
     """Verifies a bundle and stores its session. An invalid bundle is not stored: INVALID_ARGUMENT with
     reason `BUNDLE_INVALID` and one violation per defect.
     """
-    GetOdds: _grpc.UnaryStreamMultiCallable[_session_pb2.GetOddsRequest, _session_pb2.GetOddsResponse]
+    ForecastOutcomes: _grpc.UnaryStreamMultiCallable[_session_pb2.ForecastOutcomesRequest, _session_pb2.ForecastOutcomesResponse]
     """Simulates thousands of futures from the current state and streams the probability of each outcome."""
 
 @_typing.type_check_only
@@ -167,7 +167,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Verifies a bundle and stores its session. An invalid bundle is not stored: INVALID_ARGUMENT with
     reason `BUNDLE_INVALID` and one violation per defect.
     """
-    GetOdds: _aio.UnaryStreamMultiCallable[_session_pb2.GetOddsRequest, _session_pb2.GetOddsResponse]  # type: ignore[assignment]
+    ForecastOutcomes: _aio.UnaryStreamMultiCallable[_session_pb2.ForecastOutcomesRequest, _session_pb2.ForecastOutcomesResponse]  # type: ignore[assignment]
     """Simulates thousands of futures from the current state and streams the probability of each outcome."""
 
 class SessionServiceServicer:
@@ -311,11 +311,11 @@ class SessionServiceServicer:
         reason `BUNDLE_INVALID` and one violation per defect.
         """
 
-    def GetOdds(
+    def ForecastOutcomes(
         self,
-        request: _session_pb2.GetOddsRequest,
+        request: _session_pb2.ForecastOutcomesRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_session_pb2.GetOddsResponse], _abc.AsyncIterator[_session_pb2.GetOddsResponse]]:
+    ) -> _typing.Union[_abc.Iterator[_session_pb2.ForecastOutcomesResponse], _abc.AsyncIterator[_session_pb2.ForecastOutcomesResponse]]:
         """Simulates thousands of futures from the current state and streams the probability of each outcome."""
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
