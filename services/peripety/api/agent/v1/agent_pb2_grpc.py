@@ -35,7 +35,7 @@ class AgentServiceStub:
     - FAILED_PRECONDITION: the run is not in a state that allows this;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
     - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A failed phase is reported by the event `failed`. The run keeps its completed phases and the call itself succeeds.
+    A failed phase is reported by the event `failed`. Its completed phases remain stored and the call itself succeeds.
 
     A run continues when its stream is lost. Follow it again with ResumeRun.
     """
@@ -98,7 +98,7 @@ class AgentServiceServicer:
     - FAILED_PRECONDITION: the run is not in a state that allows this;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
     - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A failed phase is reported by the event `failed`. The run keeps its completed phases and the call itself succeeds.
+    A failed phase is reported by the event `failed`. Its completed phases remain stored and the call itself succeeds.
 
     A run continues when its stream is lost. Follow it again with ResumeRun.
     """
@@ -221,7 +221,7 @@ class AgentService:
     - FAILED_PRECONDITION: the run is not in a state that allows this;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
     - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A failed phase is reported by the event `failed`. The run keeps its completed phases and the call itself succeeds.
+    A failed phase is reported by the event `failed`. Its completed phases remain stored and the call itself succeeds.
 
     A run continues when its stream is lost. Follow it again with ResumeRun.
     """

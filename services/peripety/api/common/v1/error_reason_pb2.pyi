@@ -73,7 +73,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Why: Work stops before a limit is exceeded.
 
-    Fix: Wait for the time in `RetryInfo`, ask for less, or raise the limit.
+    Fix: Wait for the time in `RetryInfo`, request less, or raise the limit.
     """
     ERROR_REASON_UNAVAILABLE: _ErrorReason.ValueType  # 7
     """A dependency of the server does not answer.
@@ -171,7 +171,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 109
     """The server has reached its limit of concurrent calls.
 
-    Why: Back-pressure keeps running calls fast.
+    Why: Back-pressure protects running calls.
 
     Fix: Retry after the time in `RetryInfo`, or raise `PERIPETY_MAX_CONCURRENT_CALLS`.
     """
@@ -693,7 +693,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_TOO_MANY_WATCHERS: _ErrorReason.ValueType  # 610
     """The server has reached its limit of watch streams.
 
-    Why: Back-pressure keeps existing streams fast.
+    Why: Back-pressure protects existing streams.
 
     Fix: Watch on another server, or later.
     """
@@ -1044,7 +1044,7 @@ ERROR_REASON_RESOURCE_EXHAUSTED: ErrorReason.ValueType  # 6
 
 Why: Work stops before a limit is exceeded.
 
-Fix: Wait for the time in `RetryInfo`, ask for less, or raise the limit.
+Fix: Wait for the time in `RetryInfo`, request less, or raise the limit.
 """
 ERROR_REASON_UNAVAILABLE: ErrorReason.ValueType  # 7
 """A dependency of the server does not answer.
@@ -1142,7 +1142,7 @@ Fix: Connect to another server, or retry after the restart.
 ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 109
 """The server has reached its limit of concurrent calls.
 
-Why: Back-pressure keeps running calls fast.
+Why: Back-pressure protects running calls.
 
 Fix: Retry after the time in `RetryInfo`, or raise `PERIPETY_MAX_CONCURRENT_CALLS`.
 """
@@ -1664,7 +1664,7 @@ Fix: Submit actions for the next turn.
 ERROR_REASON_TOO_MANY_WATCHERS: ErrorReason.ValueType  # 610
 """The server has reached its limit of watch streams.
 
-Why: Back-pressure keeps existing streams fast.
+Why: Back-pressure protects existing streams.
 
 Fix: Watch on another server, or later.
 """

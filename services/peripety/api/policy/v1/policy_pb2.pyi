@@ -1231,7 +1231,7 @@ class CompilePolicyResponse(_message.Message):
         AUDIT_FIELD_NUMBER: _builtins.int
         USAGE_FIELD_NUMBER: _builtins.int
         document: _builtins.bytes
-        """The last policy document, as JSON in UTF-8; empty if there is none."""
+        """The last policy document, as JSON in UTF-8; empty if none was written."""
         @_builtins.property
         def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
             """Reasons and remedies."""
@@ -1656,7 +1656,7 @@ class RunMutationTestsResponse(_message.Message):
 
         @_builtins.property
         def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-            """Findings on the document; with errors there is no score."""
+            """Findings on the document; a document with errors has no score."""
 
         def __init__(
             self,
@@ -1785,7 +1785,7 @@ class GenerateCoverageScenariosResponse(_message.Message):
 
         @_builtins.property
         def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-            """Findings on the document; with errors there is no coverage."""
+            """Findings on the document; a document with errors has no coverage."""
 
         def __init__(
             self,
