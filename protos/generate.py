@@ -5,8 +5,8 @@
     python protos/generate.py --check    only compare; exit 1 when the committed code is out of date
 
 The first folder under `protos/` is the Python package itself, so imports need no rewriting. Generated code
-contains the version of its tools, and runs on that version of the runtime and later ones. The tools are pinned in
-`.ci/constraints.txt`; other versions are rejected, because their output could not be compared.
+contains the version of its tools, and runs on that version of the runtime and later ones. The tools are
+pinned in `.ci/constraints.txt`; other versions are rejected, because their output could not be compared.
 """
 
 from __future__ import annotations
