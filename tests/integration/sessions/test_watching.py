@@ -244,7 +244,7 @@ async def test_seats_act_together_through_two_servers(tmp_path: Path, postgresql
             a_server(tmp_path, database_url=url) as (_, one),
             a_server(tmp_path, database_url=url) as (_, two),
         ):
-            session_id = await a_session(one, table=players)
+            session_id = await a_session(one, seat_config=players)
             watching = [asyncio.create_task(watch(stub, session_id, commits(1))) for stub in (one, two)]
             submitted = [
                 await stub.SubmitActions(
