@@ -299,7 +299,7 @@ async def test_an_import_is_made_once(database_url: str) -> None:
         with pytest.raises(AlreadyExistsError) as caught:
             await game.sessions.take_in(request_id, pieces(await exported(game.sessions, game.session_id, 1)))
         assert caught.value.code == "REQUEST_ID_REUSED"
-        with pytest.raises(InvalidArgumentError, match=r"^\.request_id"):
+        with pytest.raises(InvalidArgumentError, match=r"^request_id"):
             await game.sessions.take_in("mine", pieces(bundle))
 
 
