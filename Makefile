@@ -92,6 +92,7 @@ check-contract: $(VENV)/installed-dev
 .PHONY: check-generated
 check-generated: $(VENV)/installed-dev
 	$(BIN)/python protos/generate.py --check
+	$(BIN)/python protos/error_reasons.py --check
 	$(BIN)/python -m peripety.sim.schemas --check
 
 .PHONY: check-imports
@@ -253,6 +254,7 @@ sanitize:  ## Test the native core under AddressSanitizer
 .PHONY: generate
 generate: $(VENV)/installed-dev  ## Write the generated code and schemas anew
 	$(BIN)/python protos/generate.py
+	@$(BIN)/python protos/error_reasons.py
 	$(BIN)/python -m peripety.sim.schemas
 
 .PHONY: native

@@ -5,8 +5,8 @@
     python protos/generate.py --check    only compare; exit 1 when the committed code is out of date
 
 The first folder under `protos/` is the Python package itself, so imports need no rewriting. Generated code
-carries the version of its tools and runs on that version of the runtime and later ones; the tools are
-pinned in `.ci/constraints.txt`, and others are refused, because their output could not be compared.
+contains the version of its tools, and runs on that version of the runtime and later ones. The tools are
+pinned in `.ci/constraints.txt`; other versions are rejected, because their output could not be compared.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ PACKAGE_DOC = '"""Generated from `protos/` by `protos/generate.py`; never edited
 TOOLS = ("grpcio-tools", "mypy-protobuf")
 PLUGINS = ("protoc-gen-mypy", "protoc-gen-mypy_grpc")
 MESSAGES = ("--python_out=", "--mypy_out=quiet:")
-# Servicer stubs are concrete, as the generated base classes are: what a server lacks answers UNIMPLEMENTED.
+# Servicer stubs are concrete, like the generated base classes: a missing method answers UNIMPLEMENTED.
 STUBS = ("--grpc_python_out=", "--mypy_grpc_out=quiet,generate_concrete_servicer_stubs:")
 
 
 def check_tools() -> None:
-    """Refuse tools whose output would differ from the committed one."""
+    """Exit unless the installed tools are the pinned versions."""
     constraints = (ROOT / ".ci/constraints.txt").read_text(encoding="utf-8")
     pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", constraints, flags=re.MULTILINE))
     wrong = [f"{tool}=={pins[tool]} (found {version(tool)})" for tool in TOOLS if version(tool) != pins[tool]]
@@ -80,7 +80,7 @@ def generated(root: Path) -> set[Path]:
 
 
 def outdated(fresh: Path) -> list[Path]:
-    """Return the files of the tree that are missing, left over or different from those under `fresh`."""
+    """Return the generated files that are missing, left over or different from those under `fresh`."""
     wanted, present = generated(fresh), generated(SERVICES)
     shared = [path.as_posix() for path in wanted & present]
     _, differing, _ = filecmp.cmpfiles(fresh, SERVICES, shared, shallow=False)
@@ -88,7 +88,7 @@ def outdated(fresh: Path) -> list[Path]:
 
 
 def update(fresh: Path) -> None:
-    """Bring the tree in line with `fresh`, and touch only what differs."""
+    """Copy the files that differ from `fresh` to the tree, and delete those that are left over."""
     for path in outdated(fresh):
         target = SERVICES / path
         if (fresh / path).exists():
@@ -99,7 +99,7 @@ def update(fresh: Path) -> None:
 
 
 def main() -> None:
-    """Generate, or compare with what is committed."""
+    """Generate, or compare with the committed files."""
     parser = argparse.ArgumentParser(description="Generate the Python code of the contract.")
     parser.add_argument("--check", action="store_true", help="only compare; exit 1 when out of date")
     options = parser.parse_args()

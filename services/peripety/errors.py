@@ -49,7 +49,21 @@ __all__ = [
     "SpecError",
     "UnavailableError",
     "UnsupportedError",
+    "current_code",
 ]
+
+_RENAMED = {
+    "GOING_DOWN": "SERVER_SHUTTING_DOWN",
+    "RISK_KEPT": "RISK_RETAINED",
+    "SEATS_ACT_TOGETHER": "SIMULTANEOUS_SEATS",
+    "STOPPING": "SERVER_SHUTTING_DOWN",
+    "TURN_TAKEN_BACK": "TURN_REWOUND",
+}
+
+
+def current_code(code: str) -> str:
+    """Return the present name of an error reason or finding code that was stored by an earlier version."""
+    return _RENAMED.get(code, code)
 
 
 class ErrorKind(Enum):
@@ -110,10 +124,20 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class FieldViolation:
-    """One wrong field of a request: its path in the request, and the reason with the fix."""
+    """One invalid field of a request.
+
+    Attributes:
+        field: path in the request, such as `actions[0].params`, or a JSON Pointer into a document. A leading
+            dot is removed, so that no path on the wire has one.
+        reason: the problem and the remedy.
+    """
 
     field: str
     reason: str
+
+    def __post_init__(self) -> None:
+        if self.field.startswith("."):
+            object.__setattr__(self, "field", self.field[1:])
 
 
 class PeripetyError(Exception):

@@ -6,15 +6,18 @@ import re
 
 from peripety.errors import FieldViolation, InvalidArgumentError
 
-__all__ = ["UUID", "check_request_id", "refuse", "require"]
+__all__ = ["UUID", "check_request_id", "normalize_uuid", "refuse", "require"]
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""The canonical form of a UUID: two spellings of one id would count as two requests."""
+"""Canonical form of a UUID. Idempotency compares request ids as text, so each id needs exactly one form."""
+
+_UUID_IN_ANY_CASE = re.compile(UUID.pattern, re.IGNORECASE)
 
 
 def refuse(field: str, reason: str) -> InvalidArgumentError:
     """Return the error of a request with one invalid field."""
-    return InvalidArgumentError(f"{field} {reason}", violations=[FieldViolation(field, reason)])
+    violation = FieldViolation(field, reason)
+    return InvalidArgumentError(f"{violation.field} {reason}", violations=[violation])
 
 
 def require(condition: object, field: str, reason: str) -> None:
@@ -32,11 +35,19 @@ def require(condition: object, field: str, reason: str) -> None:
         raise refuse(field, reason)
 
 
+def normalize_uuid(text: str) -> str:
+    """Return a UUID in its canonical form, lower-case; return any other text unchanged."""
+    return text.lower() if _UUID_IN_ANY_CASE.fullmatch(text) else text
+
+
 def check_request_id(request_id: str) -> None:
-    """Raise an error unless a request id is a UUID in canonical form.
+    """Raise unless a request id is a UUID in its canonical form, as `normalize_uuid` returns it.
 
     Raises:
-        InvalidArgumentError: it is not.
+        InvalidArgumentError: the id is not a UUID.
     """
-    reason = "must be a UUID, lower-case and with hyphens; make a new one for each request"
-    require(UUID.fullmatch(request_id), ".request_id", reason)
+    require(
+        UUID.fullmatch(request_id),
+        "request_id",
+        "must be a UUID with hyphens; make a new one for each request",
+    )

@@ -79,8 +79,8 @@ def report_odds(side: Side) -> None:
         scenario_id = compiled(scenario_pb2_grpc.ScenarioServiceStub(channel), numeric_spec())
         request = pb.CreateSessionRequest(request_id=new_id(), scenario_id=scenario_id)
         session_id = sessions.CreateSession(request).session.session_id
-        asked = pb.GetOddsRequest(session_id=session_id, runs=FUTURES)
-        times = [_seconds(lambda: list(sessions.GetOdds(asked))) for _ in range(5)]
+        asked = pb.ForecastOutcomesRequest(session_id=session_id, runs=FUTURES)
+        times = [_seconds(lambda: list(sessions.ForecastOutcomes(asked))) for _ in range(5)]
     sys.stdout.write(f"  odds over {FUTURES:,} futures: {_median(times) * 1e3:.0f} ms (target: 300 ms)\n")
 
 

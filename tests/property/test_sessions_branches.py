@@ -132,7 +132,7 @@ class Branching(RuleBasedStateMachine):
         for request in self.expected[name].taken_back[-1:]:
             with pytest.raises(FailedPreconditionError) as caught:
                 self.run(self.played(request))
-            assert caught.value.code == "TURN_TAKEN_BACK"
+            assert caught.value.code == "TURN_REWOUND"
 
     @rule(name=names, limit=st.integers(1, 9))
     def hears_what_happened(self, name: str, limit: int) -> None:

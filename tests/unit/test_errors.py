@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from peripety import errors
-from peripety.errors import ErrorKind, Finding, InvalidArgumentError, PeripetyError, Severity, SpecError
+from peripety.errors import (
+    ErrorKind,
+    FieldViolation,
+    Finding,
+    InvalidArgumentError,
+    PeripetyError,
+    Severity,
+    SpecError,
+)
 from support.errors import ALL_ERRORS, example
 
 
@@ -41,3 +49,11 @@ def test_a_spec_error_shows_each_finding_as_a_violation_and_keeps_the_findings()
     ]
     assert error.findings == tuple(findings)
     assert isinstance(error, InvalidArgumentError)
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [(".seats[0].seat_id", "seats[0].seat_id"), ("seed", "seed"), ("/a/0", "/a/0"), ("", "")],
+)
+def test_a_field_path_never_has_a_leading_dot(path: str, field: str) -> None:
+    assert FieldViolation(path, "is required").field == field

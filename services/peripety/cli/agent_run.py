@@ -176,7 +176,7 @@ class _Screen:
             case "text_delta":
                 out.print(printable(event.text_delta), end="")
                 out.file.flush()
-            case "repairing":
+            case "repair_started":
                 out.print("\n(the answer was not valid; trying again)", style="dim")
             case "phase_completed":
                 out.print(f"\n   {model_usage_line(event.phase_completed.usage)}", style="dim")

@@ -168,8 +168,8 @@ class _Talk:
                 out.print(printable(response.text_delta), end="")
             case "reasoning_delta" if self.options.reasoning:
                 out.print(printable(response.reasoning_delta), end="", style="dim italic")
-            case "falling_back":
-                falling = response.falling_back
+            case "fallback_started":
+                falling = response.fallback_started
                 told = f"{falling.from_model}: {falling.cause.message}; asking {falling.to_model}"
                 errors().print(printable(told))
             case "completed":

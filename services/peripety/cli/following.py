@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["followed", "futures", "odds", "watch"]
 
-_KIND = pb.EndOdds.DESCRIPTOR.fields_by_name["kind"]
+_KIND = pb.OutcomeProbability.DESCRIPTOR.fields_by_name["kind"]
 
 
-def futures(session_id: str, persona: str, runs: int, horizon: int) -> pb.GetOddsRequest:
+def futures(session_id: str, persona: str, runs: int, horizon: int) -> pb.ForecastOutcomesRequest:
     """Return the request for the odds."""
     number = engine_pb2.Persona.Value(f"PERSONA_{persona.upper()}")
-    return pb.GetOddsRequest(session_id=session_id, persona=number, runs=runs, horizon=horizon)
+    return pb.ForecastOutcomesRequest(session_id=session_id, persona=number, runs=runs, horizon=horizon)
 
 
 def followed(session_id: str, pov: str, after: int, delay: int) -> pb.WatchSessionRequest:
@@ -36,7 +36,9 @@ def followed(session_id: str, pov: str, after: int, delay: int) -> pb.WatchSessi
     )
 
 
-def odds(request: pb.GetOddsRequest, actions: Sequence[str], server: str | None, *, as_json: bool) -> None:
+def odds(
+    request: pb.ForecastOutcomesRequest, actions: Sequence[str], server: str | None, *, as_json: bool
+) -> None:
     """Simulate futures of a session, and print the probability of each outcome.
 
     Args:
@@ -51,7 +53,7 @@ def odds(request: pb.GetOddsRequest, actions: Sequence[str], server: str | None,
         write_json(jsonify(told))
         return
     results().print(f"{told.runs:,} futures from turn {told.turn}:")
-    for end in told.ends:
+    for end in told.outcomes:
         results().print(f"  {enum_word(_KIND, end.kind)} {printable(end.condition)}: {_rate(end.rate)}")
     results().print(f"  survived: {_rate(told.survived)}")
 
@@ -61,11 +63,11 @@ def watch(request: pb.WatchSessionRequest, server: str | None, *, as_json: bool)
     asyncio.run(_watch(request, server, as_json=as_json))
 
 
-async def _odds(request: pb.GetOddsRequest, server: str | None) -> pb.GetOddsResponse:
-    told = pb.GetOddsResponse()
+async def _odds(request: pb.ForecastOutcomesRequest, server: str | None) -> pb.ForecastOutcomesResponse:
+    told = pb.ForecastOutcomesResponse()
     async with sessions_at(server) as stub:
         with progress("simulating futures", request.runs or None) as advance:
-            async for response in stub.GetOdds(request):
+            async for response in stub.ForecastOutcomes(request):
                 advance(response.runs - told.runs)
                 told = response
     return told

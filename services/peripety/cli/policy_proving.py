@@ -37,7 +37,7 @@ def mutate(source: Source, operators: Sequence[str], server: str | None, *, as_j
     Raises:
         SpecError: the policy has errors.
     """
-    request = pb.MutatePolicyRequest(
+    request = pb.RunMutationTestsRequest(
         policy=source.policy, scenarios=source.required_scenarios(), operators=operators
     )
     score = asyncio.run(_mutated(request, server, as_json=as_json))
@@ -62,7 +62,7 @@ def cover(source: Source, most: int, server: str | None, *, out: Path | None, as
         SpecError: the policy has errors.
     """
     given = list(source.required_scenarios())
-    request = pb.CoverPolicyRequest(policy=source.policy, scenarios=given, max_scenarios=most)
+    request = pb.GenerateCoverageScenariosRequest(policy=source.policy, scenarios=given, max_scenarios=most)
     made, covered = asyncio.run(_covered(request, server, as_json=as_json))
     if out is not None:
         save(suite_bytes([jsonify(one) for one in [*given, *made]]), out)
@@ -73,11 +73,11 @@ def cover(source: Source, most: int, server: str | None, *, out: Path | None, as
 
 
 async def _mutated(
-    request: pb.MutatePolicyRequest, server: str | None, *, as_json: bool
+    request: pb.RunMutationTestsRequest, server: str | None, *, as_json: bool
 ) -> quality.MutationScore:
     async with policies_at(server) as stub:
         with progress("mutating", 1.0) as advance:
-            async for event in stub.MutatePolicy(request):
+            async for event in stub.RunMutationTests(request):
                 if event.HasField("scored"):
                     usable(event.scored.findings)
                     return event.scored.score
@@ -89,14 +89,14 @@ async def _mutated(
 
 
 async def _covered(
-    request: pb.CoverPolicyRequest, server: str | None, *, as_json: bool
-) -> tuple[list[pb.PolicyScenario], pb.CoverPolicyResponse.Covered]:
+    request: pb.GenerateCoverageScenariosRequest, server: str | None, *, as_json: bool
+) -> tuple[list[pb.PolicyScenario], pb.GenerateCoverageScenariosResponse.Covered]:
     made: list[pb.PolicyScenario] = []
     async with policies_at(server) as stub:
         if request.policy.policy_id and not request.scenarios:
             wanted = pb.GetPolicyRequest(policy_id=request.policy.policy_id)
             request.scenarios.extend((await stub.GetPolicy(wanted)).policy.scenarios)
-        async for event in stub.CoverPolicy(request):
+        async for event in stub.GenerateCoverageScenarios(request):
             if event.HasField("covered"):
                 usable(event.covered.findings)
                 return made, event.covered

@@ -30,7 +30,7 @@ __all__ = [
 _DECISION = pb.DecisionResult.DESCRIPTOR.fields_by_name["decision"]
 _EXPECTED = pb.PolicyScenario.DESCRIPTOR.fields_by_name["expected"]
 _SOURCE = pb.PolicyScenario.DESCRIPTOR.fields_by_name["source"]
-_BLAME = pb.Judgement.DESCRIPTOR.fields_by_name["blame"]
+_BLAME = pb.JudgeResult.DESCRIPTOR.fields_by_name["fault"]
 _PATCH = pb.RulePatch.DESCRIPTOR.fields_by_name["kind"]
 _PATCHED = {"update": "changed", "add": "added", "delete": "removed"}
 _SHOWN = 20
@@ -128,8 +128,8 @@ def audit_line(entry: pb.AuditEntry) -> str:
             patch = entry.rule_patch
             what = f"rule {patch.rule_id}: {_PATCHED[enum_word(_PATCH, patch.kind)]}; {patch.reasoning}"
         case _:
-            judged = entry.judgement
-            blame = enum_word(_BLAME, judged.blame)
+            judged = entry.judge_result
+            blame = enum_word(_BLAME, judged.fault)
             put_aside = ", which was overruled" if judged.overruled else ""
             what = f"{judged.scenario_description}: blames {blame}{put_aside}; {judged.reasoning}"
     return f"  {in_one_line(entry.actor)}: {in_one_line(what)}"

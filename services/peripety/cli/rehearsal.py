@@ -180,7 +180,7 @@ class _Heard:
             return Round(None, degraded=reason, leaked=leaked, seconds=self.seconds)
         return Round(
             resolution=_RESOLUTIONS[end.resolution],
-            conduct=Conduct(**{field.name: getattr(end.conduct, field.name) for field in _CONDUCT}),
+            conduct=Conduct(**{field.name: getattr(end.narrator_stats, field.name) for field in _CONDUCT}),
             degraded=self._degraded,
             # Text of the server's fallback narration does not count against the narrator.
             unfounded=() if end.resolution == pb.RESOLUTION_SERVER_RESOLVED else numbers,
@@ -191,7 +191,7 @@ class _Heard:
         )
 
 
-_CONDUCT = pb.NarratorConduct.DESCRIPTOR.fields
+_CONDUCT = pb.NarratorStats.DESCRIPTOR.fields
 _RESOLUTIONS = {
     pb.RESOLUTION_NARRATED: Resolution.NARRATED,
     pb.RESOLUTION_REPAIRED: Resolution.REPAIRED,

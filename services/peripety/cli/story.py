@@ -70,8 +70,8 @@ class Story:
                 head = f"  repaired by answer {event.repaired.attempt}{_used(event.repaired.usage)}"
                 self._line(head, "yellow")
                 self._lines(f"    {printable(edit.summary)}" for edit in event.repaired.edits)
-            case "rebalanced":
-                self._rebalanced(event.rebalanced)
+            case "numbers_adjusted":
+                self._rebalanced(event.numbers_adjusted)
             case "completed":
                 title, *lines = _summary(event.completed)
                 self._line(title, "bold")
@@ -103,8 +103,8 @@ class Story:
                 self._lines(f"    {printable(edit.summary)}" for edit in event.proposed.edits)
             case "findings":
                 self._lines(_finding_lines(event.findings.findings, event.findings.total), "yellow")
-            case "rebalanced":
-                self._rebalanced(event.rebalanced)
+            case "numbers_adjusted":
+                self._rebalanced(event.numbers_adjusted)
             case "amended":
                 self._report(event.amended.scenario.dry_run)
                 self._lines(_finding_lines(event.amended.scenario.findings), "yellow")
@@ -147,7 +147,7 @@ class Story:
         self._follow(progress)
 
     def _rebalanced(
-        self, moved: scenario_pb2.Rebalanced | scenario_pb2.CompileScenarioResponse.Repaired
+        self, moved: scenario_pb2.NumbersAdjusted | scenario_pb2.CompileScenarioResponse.Repaired
     ) -> None:
         self._line(f"  missed its budget: {dry_run_line(moved.before)}", "yellow")
         self._lines(f"    {printable(edit.summary)}" for edit in moved.edits)

@@ -104,4 +104,4 @@ class DurableRuns(Generic[R, E]):
 
 
 def _stopping() -> UnavailableError:
-    return UnavailableError("server is stopping; resume the run on any server", code="STOPPING")
+    return UnavailableError("server is stopping; resume the run on any server", code="SERVER_SHUTTING_DOWN")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from peripety.errors import FieldViolation, PeripetyError
+from peripety.errors import FieldViolation, PeripetyError, current_code
 
 __all__ = ["read_error", "write_error"]
 
@@ -36,4 +36,5 @@ def read_error(text: str | None) -> PeripetyError | None:
     written = json.loads(text)
     kind = _ERRORS[written.pop("kind")]
     violations = [FieldViolation(*violation) for violation in written.pop("violations")]
-    return kind(written.pop("message"), violations=violations, **written)
+    code = current_code(written.pop("code"))
+    return kind(written.pop("message"), code=code, violations=violations, **written)

@@ -114,11 +114,11 @@ class PolicyServicer(PolicyServiceServicer):
         before, after = policies
         return meaning.difference(await self._workers.run(difference, before, after, max_examples=most))
 
-    async def MutatePolicy(  # noqa: N802 - the contract's name
-        self, request: pb.MutatePolicyRequest, _context: Any
-    ) -> AsyncIterator[pb.MutatePolicyResponse]:
+    async def RunMutationTests(  # noqa: N802 - the contract's name
+        self, request: pb.RunMutationTestsRequest, _context: Any
+    ) -> AsyncIterator[pb.RunMutationTestsResponse]:
         """Run mutation tests: change rules in small ways, and count the changes that scenarios detect."""
-        response = pb.MutatePolicyResponse
+        response = pb.RunMutationTestsResponse
         try:
             policy, suite = await self._measured(request)
         except SpecError as error:
@@ -137,11 +137,11 @@ class PolicyServicer(PolicyServiceServicer):
         scored = response.Scored(score=reports.mutation_score(score(done)))
         yield response(sequence=sequence + 1, scored=scored)
 
-    async def CoverPolicy(  # noqa: N802 - the contract's name
-        self, request: pb.CoverPolicyRequest, _context: Any
-    ) -> AsyncIterator[pb.CoverPolicyResponse]:
+    async def GenerateCoverageScenarios(  # noqa: N802 - the contract's name
+        self, request: pb.GenerateCoverageScenariosRequest, _context: Any
+    ) -> AsyncIterator[pb.GenerateCoverageScenariosResponse]:
         """Generate scenarios for coverage gaps."""
-        response = pb.CoverPolicyResponse
+        response = pb.GenerateCoverageScenariosResponse
         require(request.max_scenarios >= 0, ".max_scenarios", "must not be negative; 0 means no limit")
         try:
             policy, suite = await self._measured(request)
@@ -210,7 +210,8 @@ class PolicyServicer(PolicyServiceServicer):
         return pb.DeletePolicyResponse()
 
     async def _measured(
-        self, request: pb.VerifyPolicyRequest | pb.MutatePolicyRequest | pb.CoverPolicyRequest
+        self,
+        request: pb.VerifyPolicyRequest | pb.RunMutationTestsRequest | pb.GenerateCoverageScenariosRequest,
     ) -> tuple[Policy, tuple[TestScenario, ...]]:
         """Return the rules and scenarios of a request, after validation by the engine."""
         source, scenarios = asked.policy_source(request.policy), asked.scenarios(request.scenarios)

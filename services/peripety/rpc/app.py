@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import grpc.aio
 from grpc_health.v1.health import SERVICE_NAME
-from grpc_reflection.v1alpha import reflection
 
 from peripety import __version__, sim
 from peripety.config import is_loopback, split_address
@@ -26,6 +25,7 @@ from peripety.errors import FailedPreconditionError, InvalidArgumentError, Unava
 from peripety.rpc.health import Health
 from peripety.rpc.interceptor import CallInterceptor
 from peripety.rpc.options import server_options
+from peripety.rpc.reflection import enable_reflection
 from peripety.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -171,9 +171,7 @@ async def serve_bound(
                 await bind(wiring)
             health = Health()
             await health.add_to(server, wiring.services)
-            reflection.enable_server_reflection(
-                (*wiring.services, reflection.SERVICE_NAME, SERVICE_NAME), server
-            )
+            enable_reflection((*wiring.services, SERVICE_NAME), server)
             app = App(wiring, interceptor, health, _listen(server, address))
             await server.start()
             _log.info(

@@ -25,6 +25,7 @@ from google.protobuf.message import DecodeError
 from peripety import context, logs
 from peripety.client.channel import REQUEST_ID_KEY
 from peripety.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError, UnsupportedError
+from peripety.requests import normalize_uuid
 from peripety.rpc.errors import Ending, ending, public_error
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _log = logging.getLogger(__name__)
 
 _SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+_UUID_FIELDS = ("request_id", "attempt_id")
+"""Fields that hold a UUID of the client's own spelling."""
 
 _FACTORIES: dict[tuple[bool, bool], Callable[..., Any]] = {
     (False, False): grpc.unary_unary_rpc_method_handler,
@@ -77,7 +81,11 @@ class _Method:
 
     def _decode(self, raw: bytes) -> Any:
         try:
-            return self.handler.request_deserializer(raw) if self.handler.request_deserializer else raw
+            return (
+                _normalized(self.handler.request_deserializer(raw))
+                if self.handler.request_deserializer
+                else raw
+            )
         except DecodeError:
             raise InvalidArgumentError(
                 f"request of {self.name} cannot be decoded; send the message declared in its .proto file",
@@ -98,6 +106,20 @@ class _Method:
                 code="REPLY_TOO_LARGE",
             )
         return data
+
+
+def _normalized(request: Any) -> Any:
+    """Return a request with its UUIDs in lower case.
+
+    Clients may send either case. This runs before anything compares or hashes the request, so a retry in the
+    other case is the same request.
+    """
+    for name in _UUID_FIELDS:
+        if text := getattr(request, name, ""):
+            canonical = normalize_uuid(text)
+            if canonical != text:
+                setattr(request, name, canonical)
+    return request
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
@@ -219,7 +241,7 @@ async def _write_all(call: _Call, replies: AsyncGenerator[Any, None]) -> None:
 
 
 def _stopping() -> UnavailableError:
-    return UnavailableError("server is stopping; connect again", code="STOPPING")
+    return UnavailableError("server is stopping; connect again", code="SERVER_SHUTTING_DOWN")
 
 
 def _request_id(call: _Call) -> str:

@@ -38,9 +38,8 @@ _MAX_HORIZON = 1_000
 def unsupported(field: str, what: str) -> UnsupportedError:
     """Return the error for a value that the contract allows and this server does not support."""
     reason = f"requests {what}, which this server does not support"
-    return UnsupportedError(
-        f"{field} {reason}", code="FIELD_UNSUPPORTED", violations=[FieldViolation(field, reason)]
-    )
+    violation = FieldViolation(field, reason)
+    return UnsupportedError(f"{violation.field} {reason}", code="FIELD_UNSUPPORTED", violations=[violation])
 
 
 def check_order(order: GenerationOrder) -> None:

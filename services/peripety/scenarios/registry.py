@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, Float, LargeBinary, Text, delete, insert, select
 
-from peripety.errors import ConflictError, Finding, NotFoundError, Severity
+from peripety.errors import ConflictError, Finding, NotFoundError, Severity, current_code
 from peripety.pages import Page
 from peripety.scenarios.certificates import storing
 from peripety.scenarios.model import (
@@ -265,7 +265,10 @@ def _record(row: Any) -> ScenarioRecord:
     scenario = CompiledScenario(
         row.scenario_id, row.name, row.spec_hash, row.document, moment(row.create_time)
     )
-    findings = [{**f, "severity": Severity(f["severity"])} for f in json.loads(row.findings)]
+    findings = [
+        {**f, "code": current_code(f["code"]), "severity": Severity(f["severity"])}
+        for f in json.loads(row.findings)
+    ]
     return ScenarioRecord(
         scenario,
         DryRunReport.of(json.loads(row.dry_run)),

@@ -80,7 +80,9 @@ def check_players(table: Table, spec: Mapping[str, Any]) -> None:
     playable = {entity["id"] for entity in spec.get("entities", ()) if entity.get("playable")}
     _raise_for(
         [
-            FieldViolation(f".table.seats[{index}].entity_id", "is not a playable entity of the scenario")
+            FieldViolation(
+                f".seat_config.seats[{index}].entity_id", "is not a playable entity of the scenario"
+            )
             for index, seat in enumerate(table.seats)
             if seat.entity_id not in playable
         ]
@@ -291,15 +293,15 @@ def _table(table: Table | None) -> Iterator[FieldViolation]:
         return
     if not 1 <= len(table.seats) <= _MAX_SEATS:
         yield FieldViolation(
-            ".table.seats", f"has {len(table.seats)} seats; must have from 1 to {_MAX_SEATS}"
+            ".seat_config.seats", f"has {len(table.seats)} seats; must have from 1 to {_MAX_SEATS}"
         )
     least, most = _SEAT_SECONDS
     if table.seconds is not None and not least <= table.seconds <= most:
-        yield FieldViolation(".table.seat_timeout", f"must be from {least:g} to {most:g} seconds")
+        yield FieldViolation(".seat_config.seat_timeout", f"must be from {least:g} to {most:g} seconds")
     ids: set[str] = set()
     entities: set[str] = set()
     for index, seat in enumerate(table.seats[:_MAX_SEATS]):
-        field = f".table.seats[{index}]"
+        field = f".seat_config.seats[{index}]"
         if not 1 <= len(seat.seat_id) <= _MAX_SEAT_ID_CHARACTERS:
             yield FieldViolation(
                 f"{field}.seat_id", f"must have from 1 to {_MAX_SEAT_ID_CHARACTERS} characters"

@@ -94,9 +94,9 @@ class SessionServicer(SessionServiceServicer):
         ):
             yield pb.ResumeTurnResponse(event=told.turn_event(seen))
 
-    async def GetOdds(  # noqa: N802 - the contract's name
-        self, request: pb.GetOddsRequest, _context: Any
-    ) -> AsyncIterator[pb.GetOddsResponse]:
+    async def ForecastOutcomes(  # noqa: N802 - the contract's name
+        self, request: pb.ForecastOutcomesRequest, _context: Any
+    ) -> AsyncIterator[pb.ForecastOutcomesResponse]:
         """Simulate runs of a session, and stream the probability of each ending."""
         sequence = 0
         async with following(self._odds.odds(asked.odds_request(request))) as told_odds:

@@ -130,7 +130,7 @@ class Turns:
             NotFoundError: the session or entity does not exist.
             AlreadyExistsError: the request id was used for a different turn.
             ConflictError: `STALE_TURN`: it is not the next turn.
-            FailedPreconditionError: `RUN_ENDED`, `NOT_YOUR_TURN` or `SEATS_ACT_TOGETHER`.
+            FailedPreconditionError: `RUN_ENDED`, `NOT_YOUR_TURN` or `SIMULTANEOUS_SEATS`.
         """
         check_turn_request(request)
         async with aclosing(self._take(request, seat_of)) as events:

@@ -223,8 +223,8 @@ async def test_one_prompt_fills_the_cache_for_those_that_begin_alike_if_there_is
 @pytest.mark.parametrize(
     ("sent", "field"),
     [
-        (batch(item("a"), request_id="x"), ".request_id"),
-        (batch(*[item(str(number)) for number in range(1_001)]), ".items"),
+        (batch(item("a"), request_id="x"), "request_id"),
+        (batch(*[item(str(number)) for number in range(1_001)]), "items"),
     ],
 )
 async def test_a_bad_message_ends_the_call(tmp_path: Path, sent: pb.GenerateManyRequest, field: str) -> None:

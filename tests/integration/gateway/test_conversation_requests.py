@@ -52,7 +52,7 @@ async def test_an_id_that_was_used_to_fork_deletes_nothing(tmp_path: Path) -> No
             stub.DeleteConversation(pb.DeleteConversationRequest(**same)),
             stub.RewindConversation(pb.RewindConversationRequest(**same)),
         ):
-            with pytest.raises(AlreadyExistsError, match=r"\.request_id"):
+            with pytest.raises(AlreadyExistsError, match=r"request_id"):
                 await other
         assert (await stub.GetConversation(pb.GetConversationRequest(conversation_id=one))).conversation
 
@@ -62,9 +62,9 @@ async def test_an_answer_is_never_said_for_the_model(tmp_path: Path) -> None:
     async with gateway(tmp_path) as stub:
         one = (await created(stub)).conversation_id
         fields: dict[str, Any] = {"conversation_id": one, "prompt": pb.Prompt(messages=said_for_it)}
-        with pytest.raises(InvalidArgumentError, match=r"\.prompt\.messages\[1\]\.role"):
+        with pytest.raises(InvalidArgumentError, match=r"prompt\.messages\[1\]\.role"):
             _ = [event async for event in stub.Generate(pb.GenerateRequest(request_id=new_id(), **fields))]
-        with pytest.raises(InvalidArgumentError, match=r"\.prompt\.messages\[1\]\.role"):
+        with pytest.raises(InvalidArgumentError, match=r"prompt\.messages\[1\]\.role"):
             await stub.CountTokens(pb.CountTokensRequest(**fields))
 
 
@@ -73,7 +73,7 @@ async def test_turns_are_counted_in_conversations_only(tmp_path: Path) -> None:
         request_id=new_id(), prompt=pb.Prompt(messages=said("a")), expected_turn_count=0
     )
     async with gateway(tmp_path) as stub:
-        with pytest.raises(InvalidArgumentError, match=r"\.expected_turn_count"):
+        with pytest.raises(InvalidArgumentError, match=r"expected_turn_count"):
             _ = [event async for event in stub.Generate(request)]
 
 
@@ -84,3 +84,25 @@ async def test_a_budget_may_allow_any_time(tmp_path: Path, seconds: int) -> None
     async with gateway(tmp_path) as stub:
         events = [event async for event in stub.Generate(request)]
     assert events[-1].HasField("completed")
+
+
+async def test_a_request_id_in_upper_case_is_the_same_request(tmp_path: Path) -> None:
+    request_id = "a" + new_id()[1:]
+    async with gateway(tmp_path) as stub:
+        first, second = [
+            (await stub.CreateConversation(pb.CreateConversationRequest(request_id=spelling))).conversation
+            for spelling in (request_id.upper(), request_id)
+        ]
+        assert first == second
+        assert len((await stub.ListConversations(pb.ListConversationsRequest())).conversations) == 1
+        with pytest.raises(AlreadyExistsError, match="request_id"):
+            await stub.CreateConversation(
+                pb.CreateConversationRequest(request_id=request_id.upper(), system="s")
+            )
+
+
+async def test_a_violation_names_the_field_without_a_leading_dot(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as stub:
+        with pytest.raises(InvalidArgumentError, match=r"^request_id ") as caught:
+            await stub.CreateConversation(pb.CreateConversationRequest(request_id="x"))
+        assert [violation.field for violation in caught.value.violations] == ["request_id"]

@@ -228,12 +228,12 @@ async def test_any_turn_may_ask_another_provider(tmp_path: Path, model: Served) 
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"request_id": "x"}, ".request_id"),
-        ({"history": pb.HistoryPolicy(max_turns=-1)}, ".history.max_turns"),
-        ({"history": pb.HistoryPolicy(strategy=9)}, ".history.strategy"),  # type: ignore[arg-type]
-        ({"budget": common.Budget(max_tokens=-1)}, ".budget.max_tokens"),
-        ({"budget": common.Budget(max_time=Duration(seconds=1))}, ".budget.max_time"),
-        ({"tools": [pb.Tool(name="t", input_schema=b"{")]}, ".tools[0].input_schema"),
+        ({"request_id": "x"}, "request_id"),
+        ({"history": pb.HistoryPolicy(max_turns=-1)}, "history.max_turns"),
+        ({"history": pb.HistoryPolicy(strategy=9)}, "history.strategy"),  # type: ignore[arg-type]
+        ({"budget": common.Budget(max_tokens=-1)}, "budget.max_tokens"),
+        ({"budget": common.Budget(max_time=Duration(seconds=1))}, "budget.max_time"),
+        ({"tools": [pb.Tool(name="t", input_schema=b"{")]}, "tools[0].input_schema"),
         ({"tools": [pb.Tool(name="t", input_schema=b"{}")]}, "tools[0].input_schema"),
     ],
 )
@@ -249,9 +249,9 @@ async def test_what_cannot_be_a_conversation_is_refused_by_its_field(
 async def test_what_belongs_to_a_conversation_is_not_said_in_its_turns(tmp_path: Path, model: Served) -> None:
     async with client_of(tmp_path, model) as client:
         one = await client.create()
-        with pytest.raises(InvalidArgumentError, match=r"\.prompt\.system"):
+        with pytest.raises(InvalidArgumentError, match=r"prompt\.system"):
             await client.say(one.conversation_id, prompt=pb.Prompt(system="s"))
-        with pytest.raises(NotFoundError, match=r"\.conversation_id"):
+        with pytest.raises(NotFoundError, match=r"conversation_id"):
             await client.say(new_id())
 
 

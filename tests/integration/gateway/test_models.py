@@ -96,4 +96,4 @@ async def test_pages_go_through_all_models_in_the_order_of_their_names(client: C
 async def test_a_page_that_cannot_be_is_refused(client: Client) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await client.gateway.ListModels(pb.ListModelsRequest(page_size=-1))
-    assert [violation.field for violation in caught.value.violations] == [".page_size"]
+    assert [violation.field for violation in caught.value.violations] == ["page_size"]

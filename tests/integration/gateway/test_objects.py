@@ -144,12 +144,12 @@ async def test_what_was_shown_of_a_refused_answer_is_void(tmp_path: Path, spoken
     )
     events = await events_of(tmp_path, spoken, scenario, asking())
     kinds = [event.WhichOneof("event") for event in events]
-    place = kinds.index("repairing")
-    assert kinds.count("repairing") == 1
+    place = kinds.index("repair_started")
+    assert kinds.count("repair_started") == 1
     assert all(begins(shown, wrong) for shown in partials(events[:place]))
     assert partials(events[place:])
     assert all(begins(shown, right) for shown in partials(events[place:]))
-    repairing, completed = events[place].repairing, events[-1].completed
+    repairing, completed = events[place].repair_started, events[-1].completed
     assert sorted(finding.path for finding in repairing.findings) == ["/gauges", "/name"]
     assert json.loads(completed.value) == right
     assert (completed.repaired, completed.calls, repairing.calls) == (True, 2, 1)

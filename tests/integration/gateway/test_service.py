@@ -155,7 +155,7 @@ async def test_a_structured_answer_is_repaired_once(tmp_path: Path) -> None:
         events = [event async for event in Client(channel).gateway.Generate(generate(schema=schema()))]
     assert [event.WhichOneof("event") for event in events] == [
         "text_delta",
-        "repairing",
+        "repair_started",
         "text_delta",
         "completed",
     ]
@@ -192,12 +192,12 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("request_", "kind", "field"),
     [
-        (generate(request_id="x"), InvalidArgumentError, ".request_id"),
+        (generate(request_id="x"), InvalidArgumentError, "request_id"),
         (generate(prompt=pb.Prompt(system="s")), InvalidArgumentError, "messages"),
         (
             generate(prompt=pb.Prompt(messages=[pb.ChatMessage()])),
             InvalidArgumentError,
-            ".prompt.messages[0].role",
+            "prompt.messages[0].role",
         ),
         (
             generate(prompt=pb.Prompt(messages=[pb.ChatMessage(role=pb.CHAT_ROLE_USER)])),
@@ -221,7 +221,7 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
         (
             generate(prompt=pb.Prompt(tools=[pb.Tool(name="t")])),
             InvalidArgumentError,
-            ".prompt.tools[0].input_schema",
+            "prompt.tools[0].input_schema",
         ),
         (
             generate(prompt=pb.Prompt(tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_ANY))),
@@ -231,7 +231,7 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
         (
             generate(conversation_id="c", prompt=pb.Prompt(system="s")),
             InvalidArgumentError,
-            ".prompt.system",
+            "prompt.system",
         ),
         (
             generate(options=pb.GenerationOptions(cache=pb.CacheConfig(expected_reuse=-1))),
@@ -241,18 +241,18 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
         (
             generate(options=pb.GenerationOptions(budget=common.Budget(max_calls=-1))),
             InvalidArgumentError,
-            ".options.budget.max_calls",
+            "options.budget.max_calls",
         ),
         (generate(options=pb.GenerationOptions(temperature=9)), InvalidArgumentError, "temperature"),
         (
             generate(schema=pb.ResponseSchema(name="a", document=b"[]")),
             InvalidArgumentError,
-            ".schema.document",
+            "schema.document",
         ),
         (
             generate(schema=pb.ResponseSchema(name="a", document=b"{")),
             InvalidArgumentError,
-            ".schema.document",
+            "schema.document",
         ),
         (generate(schema=schema({"$ref": "file:///etc/hostname"})), InvalidArgumentError, "schema.document"),
     ],

@@ -287,24 +287,24 @@ def scenario(**changed: Any) -> pb.PolicyScenario:
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"request_id": "me"}, ".request_id"),
-        ({"after_sequence": -1}, ".after_sequence"),
-        ({"tools": [pb.ToolAnnotation(tool_name="a", input_schema=b"[")]}, ".tools[0].input_schema"),
-        ({"budget": common.Budget(max_calls=-1)}, ".budget.max_calls"),
-        ({"foundation": b"{"}, ".foundation"),
-        ({"foundation": b"[]"}, ".foundation"),
-        ({"foundation": b'{"rules":[]}'}, ".foundation"),
-        ({"foundation": b'{"lists":{},"lists":{}}'}, ".foundation"),
-        ({"foundation": b'{"lists":[]}'}, ".foundation"),
-        ({"foundation": b'{"invariants":{}}'}, ".foundation"),
-        ({"handwritten_scenarios": [scenario(description=" ")]}, ".handwritten_scenarios[0].description"),
-        ({"handwritten_scenarios": [scenario(expected=0)]}, ".handwritten_scenarios[0].expected"),
-        ({"handwritten_scenarios": [scenario(source=9)]}, ".handwritten_scenarios[0].source"),
+        ({"request_id": "me"}, "request_id"),
+        ({"after_sequence": -1}, "after_sequence"),
+        ({"tools": [pb.ToolAnnotation(tool_name="a", input_schema=b"[")]}, "tools[0].input_schema"),
+        ({"budget": common.Budget(max_calls=-1)}, "budget.max_calls"),
+        ({"foundation": b"{"}, "foundation"),
+        ({"foundation": b"[]"}, "foundation"),
+        ({"foundation": b'{"rules":[]}'}, "foundation"),
+        ({"foundation": b'{"lists":{},"lists":{}}'}, "foundation"),
+        ({"foundation": b'{"lists":[]}'}, "foundation"),
+        ({"foundation": b'{"invariants":{}}'}, "foundation"),
+        ({"handwritten_scenarios": [scenario(description=" ")]}, "handwritten_scenarios[0].description"),
+        ({"handwritten_scenarios": [scenario(expected=0)]}, "handwritten_scenarios[0].expected"),
+        ({"handwritten_scenarios": [scenario(source=9)]}, "handwritten_scenarios[0].source"),
         (
             {"handwritten_scenarios": [scenario(request=pb.PolicyRequest(server_name="a"))]},
-            ".handwritten_scenarios[0].request.tool_name",
+            "handwritten_scenarios[0].request.tool_name",
         ),
-        ({"handwritten_scenarios": [SCENARIO, SCENARIO]}, ".handwritten_scenarios[1].description"),
+        ({"handwritten_scenarios": [SCENARIO, SCENARIO]}, "handwritten_scenarios[1].description"),
         (
             {
                 "handwritten_scenarios": [
@@ -312,7 +312,7 @@ def scenario(**changed: Any) -> pb.PolicyScenario:
                     scenario(scenario_id="x", description="b"),
                 ]
             },
-            ".handwritten_scenarios[1].scenario_id",
+            "handwritten_scenarios[1].scenario_id",
         ),
     ],
 )

@@ -96,18 +96,18 @@ async def test_what_is_not_understood_is_denied_and_the_answer_says_why(stub: Po
 @pytest.mark.parametrize(
     ("policy", "asked", "field"),
     [
-        (pb.PolicySource(), request(), ".policy"),
-        (pb.PolicySource(document=b""), request(), ".policy.document"),
-        (pb.PolicySource(document=b" " * (1024 * 1024 + 1)), request(), ".policy.document"),
-        (pb.PolicySource(policy_id=""), request(), ".policy.policy_id"),
-        (POLICY, request(server=""), ".request.server_name"),
-        (POLICY, request(""), ".request.tool_name"),
-        (POLICY, pb.PolicyRequest(server_name="a", tool_name="b", arguments=b"["), ".request.arguments"),
-        (POLICY, pb.PolicyRequest(server_name="a", tool_name="b", arguments=b"[]"), ".request.arguments"),
+        (pb.PolicySource(), request(), "policy"),
+        (pb.PolicySource(document=b""), request(), "policy.document"),
+        (pb.PolicySource(document=b" " * (1024 * 1024 + 1)), request(), "policy.document"),
+        (pb.PolicySource(policy_id=""), request(), "policy.policy_id"),
+        (POLICY, request(server=""), "request.server_name"),
+        (POLICY, request(""), "request.tool_name"),
+        (POLICY, pb.PolicyRequest(server_name="a", tool_name="b", arguments=b"["), "request.arguments"),
+        (POLICY, pb.PolicyRequest(server_name="a", tool_name="b", arguments=b"[]"), "request.arguments"),
         (
             POLICY,
             pb.PolicyRequest(server_name="a", tool_name="b", arguments=b'{"a":1,"a":2}'),
-            ".request.arguments",
+            "request.arguments",
         ),
     ],
 )
@@ -126,7 +126,7 @@ async def test_numbers_that_the_engine_does_not_take_are_refused_by_their_reques
     with pytest.raises(InvalidArgumentError) as caught:
         await stub.Decide(pb.DecideRequest(policy=POLICY, request=asked))
     assert caught.value.code == "REQUEST_INVALID"
-    assert caught.value.violations[0].field.startswith(".request")
+    assert caught.value.violations[0].field.startswith("request")
 
 
 async def test_a_document_with_errors_is_refused_with_its_findings(stub: PolicyServiceAsyncStub) -> None:
@@ -166,9 +166,9 @@ async def test_a_wrong_item_gets_an_error_and_takes_no_other_with_it(stub: Polic
     for number in range(len(wrong)):
         refused, allowed = outcomes[str(2 * number)], outcomes[str(2 * number + 1)]
         assert refused.WhichOneof("outcome") == "error"
-        assert refused.error.violations[0].field.startswith(".request")
+        assert refused.error.violations[0].field.startswith("request")
         assert allowed.result.decision == pb.DECISION_ALLOW
-    assert outcomes[""].error.violations[0].field == ".item_id"
+    assert outcomes[""].error.violations[0].field == "item_id"
 
 
 async def test_a_stream_without_a_policy_or_with_too_many_items_is_refused(
@@ -176,8 +176,8 @@ async def test_a_stream_without_a_policy_or_with_too_many_items_is_refused(
 ) -> None:
     assert await many(stub) == []
     for message, field in (
-        (items(request(), policy=None), ".policy"),
-        (items(*[request()] * 1001), ".items"),
+        (items(request(), policy=None), "policy"),
+        (items(*[request()] * 1001), "items"),
     ):
         with pytest.raises(InvalidArgumentError) as caught:
             await many(stub, message)
@@ -215,9 +215,9 @@ async def test_a_stored_policy_is_told_whole(stub: PolicyServiceAsyncStub, store
         "correction",
         "discarded",
         "rule_patch",
-        "judgement",
+        "judge_result",
     ]
-    assert told.audit[3].judgement.overruled
+    assert told.audit[3].judge_result.overruled
     assert told.audit[0].time.ToNanoseconds() == 1_700_000_000_500_000_000
 
 

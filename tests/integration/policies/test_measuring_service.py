@@ -135,7 +135,7 @@ async def test_mutants_are_told_as_they_are_done_and_counted_in_the_end(
     stub: PolicyServiceAsyncStub, stored: CompiledPolicy
 ) -> None:
     source = pb.PolicySource(policy_id=stored.policy_id)
-    events = [event async for event in stub.MutatePolicy(pb.MutatePolicyRequest(policy=source))]
+    events = [event async for event in stub.RunMutationTests(pb.RunMutationTestsRequest(policy=source))]
     assert [event.sequence for event in events] == list(range(1, len(events) + 1))
     mutants = [mutant for event in events[:-1] for mutant in event.mutants.mutants]
     assert {event.mutants.total for event in events[:-1]} == {len(mutants)}
@@ -146,8 +146,8 @@ async def test_mutants_are_told_as_they_are_done_and_counted_in_the_end(
     assert len({mutant.mutant_id for mutant in mutants}) == len(mutants)
     one = [
         event
-        async for event in stub.MutatePolicy(
-            pb.MutatePolicyRequest(policy=source, operators=[mutants[0].operator])
+        async for event in stub.RunMutationTests(
+            pb.RunMutationTestsRequest(policy=source, operators=[mutants[0].operator])
         )
     ]
     assert {mutant.operator for event in one[:-1] for mutant in event.mutants.mutants} == {
@@ -156,15 +156,17 @@ async def test_mutants_are_told_as_they_are_done_and_counted_in_the_end(
 
 
 async def test_an_unknown_operator_is_refused(stub: PolicyServiceAsyncStub) -> None:
-    request = pb.MutatePolicyRequest(policy=SOURCE, scenarios=SUITE, operators=["oops"])
+    request = pb.RunMutationTestsRequest(policy=SOURCE, scenarios=SUITE, operators=["oops"])
     with pytest.raises(InvalidArgumentError):
-        _ = [event async for event in stub.MutatePolicy(request)]
+        _ = [event async for event in stub.RunMutationTests(request)]
 
 
 async def test_scenarios_are_made_for_what_given_ones_miss(stub: PolicyServiceAsyncStub) -> None:
-    async def covered(**fields: Any) -> tuple[list[pb.PolicyScenario], pb.CoverPolicyResponse.Covered]:
-        request = pb.CoverPolicyRequest(policy=SOURCE, **fields)
-        events = [event async for event in stub.CoverPolicy(request)]
+    async def covered(
+        **fields: Any,
+    ) -> tuple[list[pb.PolicyScenario], pb.GenerateCoverageScenariosResponse.Covered]:
+        request = pb.GenerateCoverageScenariosRequest(policy=SOURCE, **fields)
+        events = [event async for event in stub.GenerateCoverageScenarios(request)]
         assert [event.sequence for event in events] == list(range(1, len(events) + 1))
         return [event.scenario for event in events[:-1]], events[-1].covered
 
@@ -191,8 +193,10 @@ CALLS: dict[str, Callable[[PolicyServiceAsyncStub, pb.PolicySource], Awaitable[A
     "verify": lambda stub, source: stub.VerifyPolicy(pb.VerifyPolicyRequest(policy=source)),
     "analyze": lambda stub, source: stub.AnalyzePolicy(pb.AnalyzePolicyRequest(policy=source)),
     "diff": lambda stub, source: stub.DiffPolicies(pb.DiffPoliciesRequest(before=SOURCE, after=source)),
-    "mutate": lambda stub, source: first(stub.MutatePolicy(pb.MutatePolicyRequest(policy=source))),
-    "cover": lambda stub, source: first(stub.CoverPolicy(pb.CoverPolicyRequest(policy=source))),
+    "mutate": lambda stub, source: first(stub.RunMutationTests(pb.RunMutationTestsRequest(policy=source))),
+    "cover": lambda stub, source: first(
+        stub.GenerateCoverageScenarios(pb.GenerateCoverageScenariosRequest(policy=source))
+    ),
 }
 
 
@@ -226,8 +230,8 @@ async def test_a_policy_that_is_not_there_is_an_error(
 @pytest.mark.parametrize(
     ("scenarios", "field"),
     [
-        ([SUITE[0], SUITE[0]], ".scenarios[1].description"),
-        ([pb.PolicyScenario(description="a")], ".scenarios[0].expected"),
+        ([SUITE[0], SUITE[0]], "scenarios[1].description"),
+        ([pb.PolicyScenario(description="a")], "scenarios[0].expected"),
         (
             [
                 SUITE[0],
@@ -239,9 +243,9 @@ async def test_a_policy_that_is_not_there_is_an_error(
                     ),
                 ),
             ],
-            ".scenarios[1].request.arguments.path",
+            "scenarios[1].request.arguments.path",
         ),
-        ([SUITE[0]] * 10_001, ".scenarios"),
+        ([SUITE[0]] * 10_001, "scenarios"),
     ],
 )
 async def test_wrong_scenarios_are_refused_with_the_field_to_mend(
@@ -249,8 +253,12 @@ async def test_wrong_scenarios_are_refused_with_the_field_to_mend(
 ) -> None:
     for call in (
         stub.VerifyPolicy(pb.VerifyPolicyRequest(policy=SOURCE, scenarios=scenarios)),
-        first(stub.MutatePolicy(pb.MutatePolicyRequest(policy=SOURCE, scenarios=scenarios))),
-        first(stub.CoverPolicy(pb.CoverPolicyRequest(policy=SOURCE, scenarios=scenarios))),
+        first(stub.RunMutationTests(pb.RunMutationTestsRequest(policy=SOURCE, scenarios=scenarios))),
+        first(
+            stub.GenerateCoverageScenarios(
+                pb.GenerateCoverageScenariosRequest(policy=SOURCE, scenarios=scenarios)
+            )
+        ),
     ):
         with pytest.raises(InvalidArgumentError) as caught:
             await call
@@ -260,7 +268,11 @@ async def test_wrong_scenarios_are_refused_with_the_field_to_mend(
 async def test_numbers_below_nothing_are_refused(stub: PolicyServiceAsyncStub) -> None:
     for call in (
         stub.DiffPolicies(pb.DiffPoliciesRequest(before=SOURCE, after=SOURCE, max_examples=-1)),
-        first(stub.CoverPolicy(pb.CoverPolicyRequest(policy=SOURCE, max_scenarios=-1))),
+        first(
+            stub.GenerateCoverageScenarios(
+                pb.GenerateCoverageScenariosRequest(policy=SOURCE, max_scenarios=-1)
+            )
+        ),
     ):
         with pytest.raises(InvalidArgumentError):
             await call

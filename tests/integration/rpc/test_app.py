@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import grpc.aio
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.wrappers_pb2 import StringValue
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from peripety import __version__, sim
@@ -100,9 +102,46 @@ async def test_reflection_lists_and_describes_what_is_served(tmp_path: Path) -> 
     assert services == {
         "peripety.api.gateway.v1.GatewayService",
         "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",
     }
     assert "Generate" in methods
+
+
+async def test_reflection_answers_tools_that_ask_by_the_v1_name(tmp_path: Path) -> None:
+    """The requests are bytes, as tools send them: field 4 is a symbol, field 7 lists the services."""
+
+    def symbol(name: str) -> bytes:
+        return b"\x22" + bytes([len(name)]) + name.encode()
+
+    async def requests() -> AsyncIterator[bytes]:
+        yield b"\x3a\x00"
+        yield symbol("grpc.health.v1.Health.Check")
+        yield symbol("grpc.reflection.v1.ServerReflection")
+        yield symbol("grpc.reflection.v1.Absent")
+
+    async def bind(_wiring: Wiring) -> None:
+        pass
+
+    async with serve_bound(config_for(tmp_path), [bind]) as app, plain_channel(app.address) as channel:
+        ask: Any = channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
+        call = ask(requests())
+        listed, method, itself, absent = [
+            reflection_pb2.ServerReflectionResponse.FromString(data) async for data in call
+        ]
+    names = {service.name for service in listed.list_services_response.service}
+    assert {"grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"} <= names
+    assert [file.service[0].method[0].name for file in _files(method)] == ["Check"]
+    (file,) = _files(itself)
+    assert (file.package, file.service[0].method[0].input_type) == (
+        "grpc.reflection.v1",
+        ".grpc.reflection.v1.ServerReflectionRequest",
+    )
+    assert absent.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+
+
+def _files(response: Any) -> list[FileDescriptorProto]:
+    return list(map(FileDescriptorProto.FromString, response.file_descriptor_response.file_descriptor_proto))
 
 
 async def test_the_typed_client_raises_errors_of_the_tree(tmp_path: Path) -> None:

@@ -86,11 +86,11 @@ async def test_a_request_that_is_sent_again_repeats_its_answer(stub: ScenarioSer
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
-        ({"target": None}, ".target"),
-        ({"target": pb.TargetBand(min_fail_rate=0.5, max_fail_rate=0.4)}, ".target.max_fail_rate"),
-        ({"spec": b""}, ".spec"),
-        ({"dry_run": pb.DryRunOptions(max_runs=63)}, ".dry_run.max_runs"),
-        ({"request_id": "x"}, ".request_id"),
+        ({"target": None}, "target"),
+        ({"target": pb.TargetBand(min_fail_rate=0.5, max_fail_rate=0.4)}, "target.max_fail_rate"),
+        ({"spec": b""}, "spec"),
+        ({"dry_run": pb.DryRunOptions(max_runs=63)}, "dry_run.max_runs"),
+        ({"request_id": "x"}, "request_id"),
     ],
 )
 async def test_a_request_that_is_wrong_names_its_field(

@@ -111,7 +111,7 @@ async def test_an_item_that_fails_leaves_the_others_alone(
     playing_otherwise(monkeypatch, defective)
     documents = [("", GOOD), ("x" * 257, GOOD), ("odd", named("odd")), ("good", named("good"))]
     found = await all_of(validate_scenarios(client.scenarios, documents, PLAYED))
-    assert found[""].error.violations[0].field == ".item_id"
+    assert found[""].error.violations[0].field == "item_id"
     assert found["x" * 257].error.reason == "INVALID_ARGUMENT"
     assert found["odd"].error.reason == "INTERNAL"
     assert found["good"].accepted
@@ -191,9 +191,9 @@ async def test_what_the_documents_raise_arrives_where_verdicts_are_taken(client:
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        (pb.ValidationOptions(level=99), ".level"),  # type: ignore[arg-type]  # no level
-        (pb.ValidationOptions(dry_run=pb.DryRunOptions(max_runs=1)), ".dry_run.max_runs"),
-        (pb.ValidationOptions(certificate=pb.CertificateOptions(max_runs=1)), ".certificate.max_runs"),
+        (pb.ValidationOptions(level=99), "level"),  # type: ignore[arg-type]  # no level
+        (pb.ValidationOptions(dry_run=pb.DryRunOptions(max_runs=1)), "dry_run.max_runs"),
+        (pb.ValidationOptions(certificate=pb.CertificateOptions(max_runs=1)), "certificate.max_runs"),
     ],
 )
 async def test_options_that_nothing_can_be_checked_with_are_refused(

@@ -166,14 +166,14 @@ async def test_what_cannot_be_checked_is_refused(
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"request_id": "x", "spec": FAIR}, ".request_id"),
-        ({}, ".source"),
-        ({"scenario_id": ""}, ".scenario_id"),
-        ({"spec": FAIR, "options": pb.CertificateOptions(personas=cast("Any", [99]))}, ".options.personas"),
-        ({"spec": FAIR, "options": pb.CertificateOptions(max_runs=63)}, ".options.max_runs"),
-        ({"spec": FAIR, "options": pb.CertificateOptions(max_runs=9_605)}, ".options.max_runs"),
-        ({"spec": FAIR, "options": pb.CertificateOptions(horizon=1_001)}, ".options.horizon"),
-        ({"spec": FAIR, "options": pb.CertificateOptions(seed=-1)}, ".options.seed"),
+        ({"request_id": "x", "spec": FAIR}, "request_id"),
+        ({}, "source"),
+        ({"scenario_id": ""}, "scenario_id"),
+        ({"spec": FAIR, "options": pb.CertificateOptions(personas=cast("Any", [99]))}, "options.personas"),
+        ({"spec": FAIR, "options": pb.CertificateOptions(max_runs=63)}, "options.max_runs"),
+        ({"spec": FAIR, "options": pb.CertificateOptions(max_runs=9_605)}, "options.max_runs"),
+        ({"spec": FAIR, "options": pb.CertificateOptions(horizon=1_001)}, "options.horizon"),
+        ({"spec": FAIR, "options": pb.CertificateOptions(seed=-1)}, "options.seed"),
     ],
 )
 async def test_wrong_requests_name_the_field(

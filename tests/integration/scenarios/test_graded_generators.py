@@ -66,7 +66,7 @@ async def test_who_listens_ends_with_a_certified_specification(
     assert completed.HasField("certificate") == (LEVEL == pb.VALIDATION_LEVEL_CERTIFICATE)
     assert completed.attempts == len(author.model.requests) == (1 if grade.told is None else 2)
     assert completed.usage.calls == completed.attempts
-    assert ("rebalanced" in heard.kinds) == grade.is_moved
+    assert ("numbers_adjusted" in heard.kinds) == grade.is_moved
     if grade.told is not None:
         assert grade.told in heard.told[0]
         assert heard.kinds == ["draft", "findings", "repaired", "completed"]

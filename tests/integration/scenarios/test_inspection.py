@@ -76,10 +76,10 @@ async def test_what_is_not_there_is_not_found(stub: ScenarioServiceAsyncStub) ->
 @pytest.mark.parametrize(
     ("request_", "field"),
     [
-        (pb.InspectScenarioRequest(), ".source"),
-        (pb.InspectScenarioRequest(spec=b""), ".spec"),
-        (pb.InspectScenarioRequest(scenario_id=""), ".scenario_id"),
-        (pb.InspectScenarioRequest(spec=SPEC, dry_run=pb.DryRunOptions(max_runs=-1)), ".dry_run.max_runs"),
+        (pb.InspectScenarioRequest(), "source"),
+        (pb.InspectScenarioRequest(spec=b""), "spec"),
+        (pb.InspectScenarioRequest(scenario_id=""), "scenario_id"),
+        (pb.InspectScenarioRequest(spec=SPEC, dry_run=pb.DryRunOptions(max_runs=-1)), "dry_run.max_runs"),
     ],
 )
 async def test_what_cannot_be_inspected_names_its_field(

@@ -131,18 +131,18 @@ async def test_options_of_the_dry_run_are_obeyed(stub: ScenarioServiceAsyncStub)
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({}, ".source"),
-        ({"spec": b""}, ".spec"),
-        ({"spec": b" " * (1024 * 1024 + 1)}, ".spec"),
-        ({"scenario_id": ""}, ".scenario_id"),
-        ({"scenario_id": "scn_0", "version_of": "scn_1"}, ".version_of"),
-        ({"spec": b"{}", "request_id": "me"}, ".request_id"),
-        ({"spec": b"{}", "request_id": ""}, ".request_id"),
-        ({"spec": b"{}", "after_sequence": -1}, ".after_sequence"),
-        ({"spec": b"{}", "dry_run": pb.DryRunOptions(persona=99)}, ".dry_run.persona"),  # type: ignore[arg-type]  # no persona
-        ({"spec": b"{}", "dry_run": pb.DryRunOptions(seed=-1)}, ".dry_run.seed"),
-        ({"spec": b"{}", "dry_run": pb.DryRunOptions(max_runs=-1)}, ".dry_run.max_runs"),
-        ({"spec": b"{}", "dry_run": pb.DryRunOptions(horizon=-1)}, ".dry_run.horizon"),
+        ({}, "source"),
+        ({"spec": b""}, "spec"),
+        ({"spec": b" " * (1024 * 1024 + 1)}, "spec"),
+        ({"scenario_id": ""}, "scenario_id"),
+        ({"scenario_id": "scn_0", "version_of": "scn_1"}, "version_of"),
+        ({"spec": b"{}", "request_id": "me"}, "request_id"),
+        ({"spec": b"{}", "request_id": ""}, "request_id"),
+        ({"spec": b"{}", "after_sequence": -1}, "after_sequence"),
+        ({"spec": b"{}", "dry_run": pb.DryRunOptions(persona=99)}, "dry_run.persona"),  # type: ignore[arg-type]  # no persona
+        ({"spec": b"{}", "dry_run": pb.DryRunOptions(seed=-1)}, "dry_run.seed"),
+        ({"spec": b"{}", "dry_run": pb.DryRunOptions(max_runs=-1)}, "dry_run.max_runs"),
+        ({"spec": b"{}", "dry_run": pb.DryRunOptions(horizon=-1)}, "dry_run.horizon"),
     ],
 )
 async def test_wrong_requests_to_compile_name_the_field(
@@ -156,14 +156,14 @@ async def test_wrong_requests_to_compile_name_the_field(
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"request_id": "me"}, ".request_id"),
-        ({"description": "x" * 102_401}, ".description"),
-        ({"seed": -1}, ".seed"),
-        ({"max_attempts": -1}, ".max_attempts"),
-        ({"max_attempts": 101}, ".max_attempts"),
-        ({"budget": common.Budget(max_tokens=-1)}, ".budget.max_tokens"),
-        ({"budget": common.Budget(max_cost=common.Money(pico_units=1))}, ".budget.max_cost.currency_code"),
-        ({"level": 99}, ".level"),
+        ({"request_id": "me"}, "request_id"),
+        ({"description": "x" * 102_401}, "description"),
+        ({"seed": -1}, "seed"),
+        ({"max_attempts": -1}, "max_attempts"),
+        ({"max_attempts": 101}, "max_attempts"),
+        ({"budget": common.Budget(max_tokens=-1)}, "budget.max_tokens"),
+        ({"budget": common.Budget(max_cost=common.Money(pico_units=1))}, "budget.max_cost.currency_code"),
+        ({"level": 99}, "level"),
     ],
 )
 async def test_wrong_requests_to_generate_name_the_field(
@@ -284,7 +284,7 @@ async def test_many_specifications_are_judged_one_by_one(stub: ScenarioServiceAs
     assert passed.dry_run.runs > 0
     assert (missed.accepted, missed.findings.findings[0].code) == (False, "TOO_EASY")
     assert (nameless.accepted, nameless.error.code, nameless.error.reason) == (False, 3, "INVALID_ARGUMENT")
-    assert nameless.error.violations[0].field == ".item_id"
+    assert nameless.error.violations[0].field == "item_id"
     assert (bytes_.accepted, bytes_.spec_hash) == (False, "")
     assert bytes_.findings.findings[0].code == "INVALID_UTF8"
 

@@ -127,7 +127,7 @@ async def test_a_rewound_session_goes_on_from_there(tmp_path: Path) -> None:
         assert (await stub.RewindSession(request)).session == back
         with pytest.raises(FailedPreconditionError) as caught:
             await take(stub, lost)
-        assert caught.value.code == "TURN_TAKEN_BACK"
+        assert caught.value.code == "TURN_REWOUND"
         event = await take(stub, turn_request(back, "other"))
         assert (event.turn, event.WhichOneof("event")) == (2, "committed")
         assert event.sequence > back.last_sequence
@@ -185,9 +185,9 @@ async def test_errors_name_the_field_and_have_a_reason(tmp_path: Path) -> None:
             await stub.RewindSession(rewind_of(session, 1))
     assert reused.value.code == "REQUEST_ID_REUSED"
     assert ahead.value.code == "UNKNOWN_TURN"
-    assert [violation.field for violation in negative.value.violations] == [".turn"]
+    assert [violation.field for violation in negative.value.violations] == ["turn"]
     assert stale.value.code == "STALE_TURN"
-    assert [violation.field for violation in nothing.value.violations] == [".turn"]
+    assert [violation.field for violation in nothing.value.violations] == ["turn"]
 
 
 @pytest.fixture

@@ -111,7 +111,11 @@ async def test_a_narrator_acts_reads_and_rolls_and_then_tells(spoken: Spoken, tm
     end = events[-1].committed
     assert (end.narrative, end.resolution) == ("It is told.", pb.RESOLUTION_NARRATED)
     assert [change.cause.kind for change in end.changes] == CAUSES
-    assert (end.conduct.tool_rounds, end.conduct.tool_calls, end.conduct.refused_calls) == (1, 3, 0)
+    assert (
+        end.narrator_stats.tool_rounds,
+        end.narrator_stats.tool_calls,
+        end.narrator_stats.refused_calls,
+    ) == (1, 3, 0)
     assert end.usage.calls == 2
 
 
@@ -128,7 +132,7 @@ async def test_what_a_narrator_may_not_change_is_put_right_where_the_gateway_is_
                 events = await play(stub, "Let it rise.")
     end = events[-1].committed
     assert (end.narrative, end.resolution) == ("It is told.", pb.RESOLUTION_REPAIRED)
-    assert (end.conduct.refused_changes, end.conduct.refused_answers) == (1, 1)
+    assert (end.narrator_stats.refused_changes, end.narrator_stats.refused_answers) == (1, 1)
     assert [change.cause.kind for change in end.changes] == CAUSES
     assert end.usage.calls == 3
 

@@ -217,7 +217,7 @@ async def test_a_server_that_stops_lets_followers_go(tmp_path: Path) -> None:
         await watch(stub, session_id, commits(1))
         await app.drain(5.0)
         end = (await watching)[-1].closed
-        assert (end.reason, end.last_sequence) == ("SERVER_STOPPING", played[-1].sequence)
+        assert (end.reason, end.last_sequence) == ("SERVER_SHUTTING_DOWN", played[-1].sequence)
 
 
 async def test_two_servers_tell_the_followers_of_one_session_the_same(
@@ -238,13 +238,13 @@ async def test_two_servers_tell_the_followers_of_one_session_the_same(
 
 async def test_seats_act_together_through_two_servers(tmp_path: Path, postgresql: Any) -> None:
     seats = [pb.Seat(seat_id="one", entity_id="p"), pb.Seat(seat_id="two", entity_id="q")]
-    players = pb.Table(seats=seats, order=pb.SEAT_ORDER_SIMULTANEOUS)
+    players = pb.SeatConfig(seats=seats, order=pb.SEAT_ORDER_SIMULTANEOUS)
     with postgresql.database() as url:
         async with (
             a_server(tmp_path, database_url=url) as (_, one),
             a_server(tmp_path, database_url=url) as (_, two),
         ):
-            session_id = await a_session(one, table=players)
+            session_id = await a_session(one, seat_config=players)
             watching = [asyncio.create_task(watch(stub, session_id, commits(1))) for stub in (one, two)]
             submitted = [
                 await stub.SubmitActions(

@@ -36,7 +36,7 @@ SHAPES = {
     "GenerateObject": SERVER,
     "GenerateScenario": SERVER,
     "GenerateTests": SERVER,
-    "GetOdds": SERVER,
+    "ForecastOutcomes": SERVER,
     "GetSession": UNARY,
     "ImportSession": CLIENT,
     "ReplaySession": SERVER,
@@ -50,8 +50,20 @@ SHAPES = {
 }
 # Verbs that change nothing and start no work that is kept: sent again, they only answer again.
 READING = (
-    *("Analyze", "Check", "Compare", "Count", "Cover", "Decide", "Diff", "Export", "Get", "Inspect", "List"),
-    *("Mutate", "Replay", "Resume", "Validate", "Verify", "Watch"),
+    *(
+        "Analyze",
+        "Check",
+        "Compare",
+        "Count",
+        "Decide",
+        "Diff",
+        "Export",
+        "Forecast",
+        "Get",
+        "Inspect",
+        "List",
+    ),
+    *("GenerateCoverage", "Replay", "Resume", "RunMutation", "Validate", "Verify", "Watch"),
 )
 OPEN_ENDED = {
     "google.protobuf.Any",
@@ -109,6 +121,16 @@ def test_every_service_tells_its_callers_about_errors() -> None:
         preface = source[: source.index(f"\nservice {service.name} ")].rpartition("\n\n")[2]
         assert "google.rpc.Status" in preface, service.name
         assert "ErrorInfo" in preface, service.name
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_every_file_names_its_package_in_other_languages(file: FileDescriptor) -> None:
+    area = file.package.split(".")[2]
+    options = file.GetOptions()
+    assert options.java_package == file.package
+    assert options.java_multiple_files
+    assert options.go_package == f"peripety/api/{area}/v1;{area}v1"
+    assert options.csharp_namespace.lower() == file.package
 
 
 def test_key_calls_have_the_streaming_shape_that_clients_rely_on() -> None:

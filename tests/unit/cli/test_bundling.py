@@ -83,4 +83,6 @@ def test_a_session_that_is_not_there_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_the_help_says_what_a_bundle_gives_away() -> None:
-    assert "the whole state, including what no player may see" in " ".join(run("export", "--help").stdout.split())
+    assert "the whole state, including what no player may see" in " ".join(
+        run("export", "--help").stdout.split()
+    )

@@ -50,7 +50,7 @@ REPAIRED = [
         )
     ),
     Written(
-        rebalanced=pb.Rebalanced(
+        numbers_adjusted=pb.NumbersAdjusted(
             edits=[pb.NumberEdit(summary="event 'a': weight 0.1 → 0.15 (+50 %)")],
             before=pb.DryRunReport(lost=1, runs=64, fail_rate=1 / 64, persona=engine.PERSONA_RANDOM),
         )

@@ -46,7 +46,7 @@ def test_a_decision_says_why_and_its_exit_code_whether_the_call_may_go_on() -> N
 def test_arguments_that_are_no_object_are_refused() -> None:
     refused = run("decide", "-", "alpha", "one", "[1]", given=policy())
     assert isinstance(refused.exception, InvalidArgumentError)
-    assert [violation.field for violation in refused.exception.violations] == [".request.arguments"]
+    assert [violation.field for violation in refused.exception.violations] == ["request.arguments"]
 
 
 def scenario(description: str, tool: str, expected: str, **more: Any) -> dict[str, Any]:

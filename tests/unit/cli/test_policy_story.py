@@ -87,8 +87,8 @@ def test_giving_up_says_what_it_cost() -> None:
 
 
 def test_a_decision_on_the_way_is_told_with_who_said_it() -> None:
-    judgement = pb.Judgement(scenario_description="alpha", blame=pb.BLAME_RULE, reasoning="so")
-    entry = pb.AuditEntry(actor="model:a/b", judgement=judgement)
+    judgement = pb.JudgeResult(scenario_description="alpha", fault=pb.FAULT_ATTRIBUTION_RULE, reasoning="so")
+    entry = pb.AuditEntry(actor="model:a/b", judge_result=judgement)
     assert told(Event(decided=entry)) == ["  model:a/b: alpha: blames rule; so"]
 
 

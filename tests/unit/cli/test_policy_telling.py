@@ -90,8 +90,11 @@ def test_an_entry_of_the_audit_says_who_decided_what() -> None:
         ),
         pb.AuditEntry(
             actor="model:a/b",
-            judgement=pb.Judgement(
-                scenario_description="alpha", blame=pb.BLAME_SCENARIO, reasoning="so", overruled=True
+            judge_result=pb.JudgeResult(
+                scenario_description="alpha",
+                fault=pb.FAULT_ATTRIBUTION_SCENARIO,
+                reasoning="so",
+                overruled=True,
             ),
         ),
     ]

@@ -83,7 +83,7 @@ async def test_results_come_in_the_order_in_which_they_are_ready(sending: Sendin
 
 
 async def test_one_that_fails_is_no_matter_of_the_others(sending: Sending) -> None:
-    refused = InvalidArgumentError(".prompt is required")
+    refused = InvalidArgumentError("prompt is required")
     results = sending.results(item("a"), Item(BATCH, "b", refused), item("c"))
     (await sending.inner.call(1)).fail(UnavailableError("it hung up"))
     await sending.call("c")
@@ -183,7 +183,7 @@ async def test_what_stops_the_reading_stops_the_batch(sending: Sending) -> None:
     async def items() -> AsyncIterator[Item]:
         yield item("a")
         await sending.inner.call(1)
-        raise InvalidArgumentError(".items has too many items")
+        raise InvalidArgumentError("items has too many items")
 
     with pytest.raises(InvalidArgumentError, match="too many"):
         await anext(sending.batches.answer(items()))

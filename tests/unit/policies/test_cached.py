@@ -122,11 +122,11 @@ async def test_who_leaves_early_keeps_nothing_and_blocks_nobody(store: PolicySto
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
-        ({"tools": (ToolAnnotation("alpha", ""),)}, ".tools[0]/tool_name"),
-        ({"tools": ORDER.tools * 2}, ".tools[1]"),
-        ({"tools": tuple(ToolAnnotation("alpha", "b" * 64) for _ in range(20_000))}, ".tools"),
-        ({"lists": {"x": {"kind": "path", "values": ["@x"]}}}, ".foundation/lists/x"),
-        ({"invariants": ({"id": "structural-a"},)}, ".foundation/invariants/0"),
+        ({"tools": (ToolAnnotation("alpha", ""),)}, "tools[0]/tool_name"),
+        ({"tools": ORDER.tools * 2}, "tools[1]"),
+        ({"tools": tuple(ToolAnnotation("alpha", "b" * 64) for _ in range(20_000))}, "tools"),
+        ({"lists": {"x": {"kind": "path", "values": ["@x"]}}}, "foundation/lists/x"),
+        ({"invariants": ({"id": "structural-a"},)}, "foundation/invariants/0"),
     ],
 )
 async def test_what_no_rules_could_stand_on_is_refused_before_a_model_is_asked(

@@ -72,17 +72,17 @@ async def test_whatever_is_wrong_is_told_in_findings(
 async def test_what_is_no_document_is_a_wrong_request(registry: ScenarioRegistry, data: bytes) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await compiling(registry, data)
-    assert [violation.field for violation in caught.value.violations] == [".spec"]
+    assert [violation.field for violation in caught.value.violations] == ["spec"]
 
 
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        (DryRunOptions(seed=-1), ".dry_run.seed"),
-        (DryRunOptions(max_runs=-5), ".dry_run.max_runs"),
-        (DryRunOptions(max_runs=63), ".dry_run.max_runs"),
-        (DryRunOptions(max_runs=1_000_000), ".dry_run.max_runs"),
-        (DryRunOptions(horizon=1001), ".dry_run.horizon"),
+        (DryRunOptions(seed=-1), "dry_run.seed"),
+        (DryRunOptions(max_runs=-5), "dry_run.max_runs"),
+        (DryRunOptions(max_runs=63), "dry_run.max_runs"),
+        (DryRunOptions(max_runs=1_000_000), "dry_run.max_runs"),
+        (DryRunOptions(horizon=1001), "dry_run.horizon"),
     ],
 )
 async def test_options_out_of_range_are_a_wrong_request(

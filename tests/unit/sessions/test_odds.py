@@ -100,12 +100,12 @@ async def test_a_persona_and_a_horizon_can_be_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "field"),
     [
-        ({"runs": 100_001}, ".runs"),
-        ({"runs": -1}, ".runs"),
-        ({"horizon": 1_001}, ".horizon"),
-        ({"seed": -1}, ".seed"),
-        ({"actions": (ActionCall("unknown", {}),)}, ".actions[0].action_id"),
-        ({"actions": (ActionCall("rise", {}),) * 17}, ".actions"),
+        ({"runs": 100_001}, "runs"),
+        ({"runs": -1}, "runs"),
+        ({"horizon": 1_001}, "horizon"),
+        ({"seed": -1}, "seed"),
+        ({"actions": (ActionCall("unknown", {}),)}, "actions[0].action_id"),
+        ({"actions": (ActionCall("rise", {}),) * 17}, "actions"),
     ],
 )
 async def test_a_wrong_field_is_named(tmp_path: Path, asked: dict[str, Any], field: str) -> None:

@@ -236,11 +236,11 @@ async def test_a_session_says_how_it_is_narrated(database_url: str) -> None:
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        (pb.NarratorOptions(language="no such tag"), ".narrator.language"),
-        (pb.NarratorOptions(model="m" * 257), ".narrator.model"),
+        (pb.NarratorOptions(language="no such tag"), "narrator.language"),
+        (pb.NarratorOptions(model="m" * 257), "narrator.model"),
         (
             pb.NarratorOptions(session_budget=common.Budget(max_time=Duration(seconds=1))),
-            ".narrator.session_budget.max_time",
+            "narrator.session_budget.max_time",
         ),
     ],
 )
@@ -258,31 +258,33 @@ async def test_a_parameter_without_a_value_is_refused(database_url: str) -> None
     async with table(database_url, RICH) as game:
         with pytest.raises(InvalidArgumentError) as caught:
             await take(game, turn_request(game, 1, call("act", amount={})))
-    assert caught.value.violations[0].field == ".actions[0].params[amount]"
+    assert caught.value.violations[0].field == "actions[0].params[amount]"
 
 
 async def test_a_turn_to_hear_again_must_be_named(database_url: str) -> None:
     async with table(database_url, RICH) as game:
         request = pb.ResumeTurnRequest(session_id=game.session_id)
-        with pytest.raises(InvalidArgumentError, match=r"\.which"):
+        with pytest.raises(InvalidArgumentError, match=r"which"):
             [_ async for _ in servicer(game).ResumeTurn(request, None)]
 
 
 async def test_the_odds_of_a_session_are_streamed(tmp_path: Path) -> None:
     async with table(f"sqlite:///{tmp_path}/test.db", document()) as game:
-        request = pb.GetOddsRequest(session_id=game.session_id, runs=300, persona=engine.PERSONA_IDLE)
-        answers = [answer async for answer in servicer(game).GetOdds(request, None)]
+        request = pb.ForecastOutcomesRequest(
+            session_id=game.session_id, runs=300, persona=engine.PERSONA_IDLE
+        )
+        answers = [answer async for answer in servicer(game).ForecastOutcomes(request, None)]
     assert [answer.sequence for answer in answers] == list(range(1, len(answers) + 1))
     assert [answer.final for answer in answers] == [False] * (len(answers) - 1) + [True]
     last = answers[-1]
     assert (last.turn, last.runs, last.survived.total) == (0, 300, 300)
-    assert [(end.condition, end.kind) for end in last.ends] == [
+    assert [(end.condition, end.kind) for end in last.outcomes] == [
         (loss["id"], engine.RUN_STATUS_KIND_LOST) for loss in json.loads(document())["loss_conditions"]
     ]
 
 
 async def test_a_persona_that_nobody_is_called_is_refused(tmp_path: Path) -> None:
     async with table(f"sqlite:///{tmp_path}/test.db", document()) as game:
-        request = pb.GetOddsRequest(session_id=game.session_id, persona=99)  # type: ignore[arg-type]
-        with pytest.raises(InvalidArgumentError, match=r"\.persona"):
-            [_ async for _ in servicer(game).GetOdds(request, None)]
+        request = pb.ForecastOutcomesRequest(session_id=game.session_id, persona=99)  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgumentError, match=r"persona"):
+            [_ async for _ in servicer(game).ForecastOutcomes(request, None)]

@@ -112,10 +112,10 @@ async def test_the_same_request_id_for_another_session_is_refused(database_url: 
 @pytest.mark.parametrize(
     ("field", "change"),
     [
-        (".request_id", {"request_id": ""}),
-        (".scenario_id", {"scenario_id": ""}),
-        (".seed", {"seed": 2**53}),
-        (".seed", {"seed": -1}),
+        ("request_id", {"request_id": ""}),
+        ("scenario_id", {"scenario_id": ""}),
+        ("seed", {"seed": 2**53}),
+        ("seed", {"seed": -1}),
     ],
 )
 async def test_a_wrong_field_of_a_new_session_is_named(
@@ -177,14 +177,14 @@ async def test_a_page_token_of_another_list_is_refused(database_url: str, token:
     async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
             await sessions.list(None, 0, token)
-    assert caught.value.violations[0].field == ".page_token"
+    assert caught.value.violations[0].field == "page_token"
 
 
 async def test_a_negative_page_size_is_refused(database_url: str) -> None:
     async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
             await sessions.list(None, -1, "")
-    assert caught.value.violations[0].field == ".page_size"
+    assert caught.value.violations[0].field == "page_size"
 
 
 async def test_a_deleted_session_is_gone_with_its_turns(database_url: str) -> None:
@@ -203,7 +203,7 @@ async def test_a_deletion_names_its_wrong_fields(database_url: str) -> None:
     async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
             await sessions.delete("", "")
-    assert [violation.field for violation in caught.value.violations] == [".session_id", ".request_id"]
+    assert [violation.field for violation in caught.value.violations] == ["session_id", "request_id"]
 
 
 async def test_a_session_must_be_named(database_url: str) -> None:
@@ -211,7 +211,7 @@ async def test_a_session_must_be_named(database_url: str) -> None:
         for call in (sessions.get("", None), sessions.resume("", 1), sessions.turns("", None, 0, "")):
             with pytest.raises(InvalidArgumentError) as caught:
                 await call
-            assert caught.value.violations[0].field == ".session_id"
+            assert caught.value.violations[0].field == "session_id"
 
 
 async def test_a_turn_is_heard_again_from_where_the_reader_left(database_url: str) -> None:
@@ -283,7 +283,7 @@ async def test_a_page_token_that_no_list_of_turns_gave_is_refused(database_url: 
     async with table(database_url, document()) as game:
         with pytest.raises(InvalidArgumentError) as caught:
             await game.sessions.turns(game.session_id, None, 0, token)
-    assert caught.value.violations[0].field == ".page_token"
+    assert caught.value.violations[0].field == "page_token"
 
 
 async def test_a_page_of_turns_ends_where_a_message_does(database_url: str) -> None:

@@ -139,12 +139,12 @@ async def test_a_run_that_has_ended_takes_no_more_turns(database_url: str) -> No
 @pytest.mark.parametrize(
     ("field", "change"),
     [
-        (".request_id", {"request_id": "not-a-uuid"}),
-        (".expected_turn", {"turn": 0}),
-        (".input", {"input": "é" * 8_193}),
-        (".actions", {"actions": ["act"] * 17}),
-        (".actions[1].action_id", {"actions": ["act", "unknown"]}),
-        (".actions[0].params[n]", {"actions": [ActionCall("act", {"n": float("nan")})]}),
+        ("request_id", {"request_id": "not-a-uuid"}),
+        ("expected_turn", {"turn": 0}),
+        ("input", {"input": "é" * 8_193}),
+        ("actions", {"actions": ["act"] * 17}),
+        ("actions[1].action_id", {"actions": ["act", "unknown"]}),
+        ("actions[0].params[n]", {"actions": [ActionCall("act", {"n": float("nan")})]}),
     ],
 )
 async def test_a_wrong_field_is_named_and_changes_nothing(
@@ -166,7 +166,7 @@ async def test_all_wrong_fields_are_named_at_once(database_url: str) -> None:
         with pytest.raises(InvalidArgumentError) as caught:
             await game.play(0, request_id="x")
         fields = [violation.field for violation in caught.value.violations]
-        assert fields == [".session_id", ".request_id", ".expected_turn"]
+        assert fields == ["session_id", "request_id", "expected_turn"]
 
 
 async def test_an_unknown_session_or_point_of_view_is_not_found(database_url: str) -> None:

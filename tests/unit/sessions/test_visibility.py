@@ -45,7 +45,7 @@ def test_an_entity_that_cannot_be_played_is_no_point_of_view() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         view("r")
     assert caught.value.code == "NOT_PLAYABLE"
-    assert caught.value.violations[0].field == ".pov_entity_id"
+    assert caught.value.violations[0].field == "pov_entity_id"
 
 
 ERROR = RuleError("TYPE_MISMATCH", "/actions/0/effects/0", "'state.hidden.y' holds a string, not a number")

@@ -41,13 +41,13 @@ def test_the_caller_may_have_its_own() -> None:
 @pytest.mark.parametrize(
     ("context", "own", "place"),
     [
-        (TaskContext.CUSTOM, [], ".categories"),
-        (TaskContext.CUSTOM, [Category(f"a{n}") for n in range(21)], ".categories"),
-        (TaskContext.CUSTOM, [Category("first"), Category("First")], ".categories[1].name"),
-        (TaskContext.CUSTOM, [Category("first"), Category("first")], ".categories[1].name"),
-        (TaskContext.CUSTOM, [Category("")], ".categories[0].name"),
-        (TaskContext.CUSTOM, [Category("a" * 65)], ".categories[0].name"),
-        (TaskContext.PROMPT, [Category("first")], ".categories"),
+        (TaskContext.CUSTOM, [], "categories"),
+        (TaskContext.CUSTOM, [Category(f"a{n}") for n in range(21)], "categories"),
+        (TaskContext.CUSTOM, [Category("first"), Category("First")], "categories[1].name"),
+        (TaskContext.CUSTOM, [Category("first"), Category("first")], "categories[1].name"),
+        (TaskContext.CUSTOM, [Category("")], "categories[0].name"),
+        (TaskContext.CUSTOM, [Category("a" * 65)], "categories[0].name"),
+        (TaskContext.PROMPT, [Category("first")], "categories"),
     ],
 )
 def test_categories_that_cannot_be_used_are_refused_by_their_place(

@@ -142,7 +142,7 @@ class Conversations:
         if found is None:
             raise InvalidArgumentError(
                 ".request_id: belongs to a turn that was rewound; use a new id for each request",
-                code="TURN_TAKEN_BACK",
+                code="TURN_REWOUND",
             )
         return found.turn.completion
 

@@ -67,9 +67,9 @@ def event_response(sequence: int, event: GatewayEvent) -> pb.GenerateResponse:
             )
             return pb.GenerateResponse(sequence=sequence, tool_call_delta=delta)
         case Repairing():
-            return pb.GenerateResponse(sequence=sequence, repairing=_repairing(event))
+            return pb.GenerateResponse(sequence=sequence, repair_started=_repairing(event))
         case FallingBack():
-            return pb.GenerateResponse(sequence=sequence, falling_back=_falling_back(event))
+            return pb.GenerateResponse(sequence=sequence, fallback_started=_falling_back(event))
         case Completed():
             return pb.GenerateResponse(sequence=sequence, completed=completion_to_proto(event.completion))
 
@@ -85,9 +85,9 @@ def object_response(event: GatewayEvent, growing: GrowingValue) -> pb.GenerateOb
             return None if value is None else pb.GenerateObjectResponse(partial=_json(value))
         case Repairing():
             growing.restart()
-            return pb.GenerateObjectResponse(repairing=_repairing(event))
+            return pb.GenerateObjectResponse(repair_started=_repairing(event))
         case FallingBack():
-            return pb.GenerateObjectResponse(falling_back=_falling_back(event))
+            return pb.GenerateObjectResponse(fallback_started=_falling_back(event))
         case Completed():
             return pb.GenerateObjectResponse(completed=completion_to_proto(event.completion))
         case _:
@@ -141,12 +141,12 @@ def event_from_proto(response: pb.GenerateResponse) -> GatewayEvent | None:
         case "tool_call_delta":
             delta = response.tool_call_delta
             event = ToolCallDelta(delta.call_id, delta.arguments_text, delta.name)
-        case "repairing":
-            repairing = response.repairing
+        case "repair_started":
+            repairing = response.repair_started
             usage = _usage_from_proto(repairing.usage)
             event = Repairing(tuple(map(finding_from_proto, repairing.findings)), usage, repairing.calls)
-        case "falling_back":
-            falling = response.falling_back
+        case "fallback_started":
+            falling = response.fallback_started
             cause = item_error_to_exception(falling.cause)
             event = FallingBack(falling.from_model, falling.to_model, cause)
         case "completed":
@@ -211,13 +211,15 @@ def _completion_from_proto(completion: pb.Completion) -> Completion:
     )
 
 
-def _repairing(event: Repairing) -> pb.Repairing:
+def _repairing(event: Repairing) -> pb.RepairStarted:
     findings = map(finding_to_proto, event.findings)
-    return pb.Repairing(findings=findings, usage=usage_to_proto(event.usage), calls=event.calls)
+    return pb.RepairStarted(findings=findings, usage=usage_to_proto(event.usage), calls=event.calls)
 
 
-def _falling_back(event: FallingBack) -> pb.FallingBack:
-    return pb.FallingBack(from_model=event.from_model, to_model=event.to_model, cause=item_error(event.cause))
+def _falling_back(event: FallingBack) -> pb.FallbackStarted:
+    return pb.FallbackStarted(
+        from_model=event.from_model, to_model=event.to_model, cause=item_error(event.cause)
+    )
 
 
 def _report_to_proto(report: SchemaReport) -> pb.SchemaReport:

@@ -188,7 +188,7 @@ class CachingModelGateway:
 
 
 def _going_down() -> UnavailableError:
-    return UnavailableError("gateway is shutting down; retry the request", code="GOING_DOWN")
+    return UnavailableError("gateway is shutting down; retry the request", code="SERVER_SHUTTING_DOWN")
 
 
 def _may_be_shared(request: GenerateRequest) -> bool:

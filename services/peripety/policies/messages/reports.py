@@ -71,15 +71,15 @@ def mutation_score(score: MutationScore) -> quality.MutationScore:
     )
 
 
-def mutants(done: Mutants) -> Iterator[pb.MutatePolicyResponse.Mutants]:
+def mutants(done: Mutants) -> Iterator[pb.RunMutationTestsResponse.Mutants]:
     """Yield mutants in as few messages as the size limit allows."""
     for some in parcels(map(_mutant, done.mutants)):
-        yield pb.MutatePolicyResponse.Mutants(mutants=some, total=done.total)
+        yield pb.RunMutationTestsResponse.Mutants(mutants=some, total=done.total)
 
 
-def covered(found: Covered) -> pb.CoverPolicyResponse.Covered:
+def covered(found: Covered) -> pb.GenerateCoverageScenariosResponse.Covered:
     """Convert the final result of coverage generation."""
-    return pb.CoverPolicyResponse.Covered(
+    return pb.GenerateCoverageScenariosResponse.Covered(
         coverage=coverage(found.coverage), mutation=mutation_score(found.mutation)
     )
 

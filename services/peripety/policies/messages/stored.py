@@ -69,7 +69,7 @@ def audit_entry(entry: AuditEntry) -> pb.AuditEntry:
         case RulePatch() as patch:
             told = pb.AuditEntry(rule_patch=parts.rule_patch(patch))
         case Judgement() as judgement:
-            told = pb.AuditEntry(judgement=_judgement(judgement))
+            told = pb.AuditEntry(judge_result=_judgement(judgement))
     told.round, told.actor = entry.round, entry.actor
     told.time.FromNanoseconds(round(entry.time * 1e9))
     return told
@@ -92,10 +92,10 @@ def _discarded(discarded: DiscardedScenario) -> pb.DiscardedScenario:
     )
 
 
-def _judgement(judgement: Judgement) -> pb.Judgement:
-    return pb.Judgement(
+def _judgement(judgement: Judgement) -> pb.JudgeResult:
+    return pb.JudgeResult(
         scenario_description=judgement.scenario_description,
-        blame=pb.Blame.Value(f"BLAME_{judgement.blame.name}"),
+        fault=pb.FaultAttribution.Value(f"FAULT_ATTRIBUTION_{judgement.blame.name}"),
         reasoning=judgement.reasoning,
         overruled=judgement.overruled,
     )

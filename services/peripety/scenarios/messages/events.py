@@ -44,7 +44,7 @@ def generation_response(event: GenerationEvent) -> pb.GenerateScenarioResponse:
         case Rewritten():
             told = response(repaired=_repaired(event))
         case NumbersMoved():
-            told = response(rebalanced=parts.rebalanced(event))
+            told = response(numbers_adjusted=parts.rebalanced(event))
         case Completed():
             told = response(completed=_completed(event))
         case NotGenerated():
@@ -117,7 +117,7 @@ def amend_response(event: AmendEvent) -> pb.AmendScenarioResponse:
         case FoundWrong(findings):
             told = response(findings=parts.findings(findings))
         case NumbersMoved():
-            told = response(rebalanced=parts.rebalanced(event))
+            told = response(numbers_adjusted=parts.rebalanced(event))
         case Amended(record, edits, spent):
             amended = response.Amended(
                 scenario=stored.scenario(record),

@@ -72,9 +72,9 @@ def number_edits(edits: Sequence[NumberEdit]) -> list[pb.NumberEdit]:
     ]
 
 
-def rebalanced(event: NumbersMoved) -> pb.Rebalanced:
+def rebalanced(event: NumbersMoved) -> pb.NumbersAdjusted:
     """Convert the event of moved numbers."""
-    return pb.Rebalanced(edits=number_edits(event.edits), before=report(event.before))
+    return pb.NumbersAdjusted(edits=number_edits(event.edits), before=report(event.before))
 
 
 def persona(name: Persona) -> engine.Persona.ValueType:

@@ -42,7 +42,7 @@ async def risk_kept(
     if lost is not None:
         interval = f"95 % interval {lost.low:.1%} to {lost.high:.1%}"
         message += f": the random persona loses {lost.value:.1%} of {lost.total} runs ({interval})"
-    return (Finding("RISK_KEPT", "/negativity_budget/min_fail_rate", message, Severity.WARNING),)
+    return (Finding("RISK_RETAINED", "/negativity_budget/min_fail_rate", message, Severity.WARNING),)
 
 
 def _certified(certificate: Certificate) -> Rate | None:

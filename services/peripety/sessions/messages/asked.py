@@ -28,7 +28,7 @@ def new_session(request: pb.CreateSessionRequest) -> NewSession:
         seed=request.seed if request.HasField("seed") else None,
         pov=request.pov_entity_id or None,
         narrator=_narrator(request.narrator),
-        table=table_from_proto(request.table) if request.HasField("table") else None,
+        table=table_from_proto(request.seat_config) if request.HasField("seat_config") else None,
     )
 
 
@@ -41,7 +41,7 @@ def _narrator(options: pb.NarratorOptions) -> NarratorOptions:
     return NarratorOptions(options.model or None, options.language or None, **budgets)
 
 
-def odds_request(request: pb.GetOddsRequest) -> OddsRequest:
+def odds_request(request: pb.ForecastOutcomesRequest) -> OddsRequest:
     """Convert a request for a forecast.
 
     Raises:

@@ -19,14 +19,14 @@ _ORDERS = {
 }
 
 
-def table_from_proto(table: pb.Table) -> Table:
+def table_from_proto(table: pb.SeatConfig) -> Table:
     """Convert the seat configuration of a request.
 
     Raises:
         InvalidArgumentError: the seat order is unknown.
     """
     if table.order not in _ORDERS:
-        raise refuse(".table.order", "is not a known SeatOrder")
+        raise refuse(".seat_config.order", "is not a known SeatOrder")
     timeout = table.seat_timeout
     return Table(
         tuple(Seat(seat.seat_id, seat.entity_id) for seat in table.seats),
@@ -35,13 +35,13 @@ def table_from_proto(table: pb.Table) -> Table:
     )
 
 
-def table_to_proto(table: Table) -> pb.Table:
+def table_to_proto(table: Table) -> pb.SeatConfig:
     """Convert a seat configuration to a message."""
     timeout = None
     if table.seconds is not None:
         timeout = Duration()
         timeout.FromMicroseconds(round(table.seconds * 1_000_000))
-    return pb.Table(
+    return pb.SeatConfig(
         seats=[pb.Seat(seat_id=seat.seat_id, entity_id=seat.entity_id) for seat in table.seats],
         order=pb.SeatOrder.Value(f"SEAT_ORDER_{table.order.name}"),
         seat_timeout=timeout,

@@ -68,7 +68,7 @@ def session_message(seen: SeenSession) -> pb.Session:
         pov_entity_id=seen.viewer or "",
         usage=spent_to_proto(session.usage),
         narrator=_narrator(session.narrator),
-        table=table_to_proto(session.table) if session.table else None,
+        seat_config=table_to_proto(session.table) if session.table else None,
         next_seat_id=session.next_seat_id or "",
         parent_session_id=session.parent.session_id if session.parent else "",
         parent_turn=session.parent.turn if session.parent else 0,
@@ -124,14 +124,14 @@ def _json(value: Any) -> bytes | None:
     return None if value is ABSENT else sim.canonical(value)
 
 
-def odds_message(sequence: int, odds: Odds) -> pb.GetOddsResponse:
+def odds_message(sequence: int, odds: Odds) -> pb.ForecastOutcomesResponse:
     """Convert the current forecast to a message."""
-    return pb.GetOddsResponse(
+    return pb.ForecastOutcomesResponse(
         sequence=sequence,
         turn=odds.turn,
         runs=odds.runs,
-        ends=[
-            pb.EndOdds(
+        outcomes=[
+            pb.OutcomeProbability(
                 condition=end.condition,
                 kind=engine.RunStatusKind.Value(f"RUN_STATUS_KIND_{end.kind.upper()}"),
                 rate=rate_to_proto(end.rate),
@@ -193,7 +193,9 @@ def _members(event: happened.Event, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an event's message, converted from the event's fields of the same names."""
     converters = _CONVERTERS | {"legal_actions": partial(legal_actions, spec)}
     return {
-        field.name: converters.get(field.name, _unchanged)(getattr(event, field.name))
+        _RENAMED.get(field.name, field.name): converters.get(field.name, _unchanged)(
+            getattr(event, field.name)
+        )
         for field in fields(event)
     }
 
@@ -202,11 +204,14 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
+_RENAMED = {"conduct": "narrator_stats"}
+"""Fields of the contract whose name differs from that of the stored event."""
+
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "actions": lambda calls: [action_to_proto(call) for call in calls],
     "changes": lambda changes: [change_to_proto(change) for change in changes],
     "commit_time": timestamp,
-    "conduct": lambda conduct: pb.NarratorConduct(**asdict(conduct)),
+    "conduct": lambda conduct: pb.NarratorStats(**asdict(conduct)),
     "errors": lambda errors: [rule_error(error) for error in errors],
     "log": lambda lines: [log_line(line) for line in lines],
     "params": params_to_proto,

@@ -24,7 +24,7 @@ def seat_of(request: TurnRequest, session: Session) -> Seat | None:
         InvalidArgumentError: it is missing, the session has no seats, or the view of another entity is
             requested.
         NotFoundError: the seat does not exist.
-        FailedPreconditionError: `SEATS_ACT_TOGETHER`.
+        FailedPreconditionError: `SIMULTANEOUS_SEATS`.
     """
     if session.table is None:
         if request.seat_id is not None:
@@ -33,7 +33,7 @@ def seat_of(request: TurnRequest, session: Session) -> Seat | None:
     if session.table.order is SeatOrder.SIMULTANEOUS:
         raise FailedPreconditionError(
             "session has simultaneous seats; submit their actions with SubmitActions",
-            code="SEATS_ACT_TOGETHER",
+            code="SIMULTANEOUS_SEATS",
         )
     if request.seat_id is None:
         raise refuse(".seat_id", "is required: the session has several players")

@@ -310,7 +310,7 @@ async def played_by(connection: AsyncConnection, session_id: str, request_id: st
     """Return the turn of a session that a request has played.
 
     Raises:
-        FailedPreconditionError: `TURN_TAKEN_BACK`: the turn was rewound.
+        FailedPreconditionError: `TURN_REWOUND`: the turn was rewound.
     """
     names = {"session_id": session_id, "request_id": request_id}
     row = (await connection.execute(_PLAYED_OR_TAKEN_BACK, names)).one_or_none()
@@ -321,7 +321,7 @@ async def played_by(connection: AsyncConnection, session_id: str, request_id: st
     if row.taken_back is not None:
         raise FailedPreconditionError(
             f".request_id played turn {row.taken_back}, which was rewound; make a new one for each turn",
-            code="TURN_TAKEN_BACK",
+            code="TURN_REWOUND",
         )
     return None
 

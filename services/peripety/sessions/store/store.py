@@ -303,7 +303,7 @@ class SessionStore:
         """Return a committed turn by its number or by the id of the request that played it.
 
         Raises:
-            FailedPreconditionError: `TURN_TAKEN_BACK`: the turn of the request was rewound.
+            FailedPreconditionError: `TURN_REWOUND`: the turn of the request was rewound.
         """
         async with self._database.read() as connection:
             if isinstance(which, str):

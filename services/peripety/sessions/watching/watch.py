@@ -158,7 +158,7 @@ class _Watcher:
         if channel.deleted:
             return "SESSION_DELETED"
         if self._hub.stopping:
-            return "SERVER_STOPPING"
+            return "SERVER_SHUTTING_DOWN"
         if self._too_slow:
             return "TOO_SLOW"
         return "RUN_ENDED" if self._is_at_the_end and not channel.head.ongoing else None

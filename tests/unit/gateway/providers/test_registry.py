@@ -60,7 +60,7 @@ def test_another_provider_without_its_setting_shows_when_asked_for() -> None:
 
 @pytest.mark.parametrize("model", ["nobody/x", "x", "/", "nobody/offline"])
 def test_a_model_of_nobody_is_not_taken_for_the_configured_one_where_that_has_no_models(model: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"\.model .*offline, openai, .*, or leave it empty"):
+    with pytest.raises(InvalidArgumentError, match=r"model .*offline, openai, .*, or leave it empty"):
         Providers(Config()).select(request(model))
 
 

@@ -396,7 +396,7 @@ async def test_closing_ends_what_is_under_way_and_nothing_begins_after_it(asking
     assert call.closed
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         assert isinstance(outcome, UnavailableError)
-        assert outcome.code == "GOING_DOWN"
+        assert outcome.code == "SERVER_SHUTTING_DOWN"
     assert len(asking.inner.calls) == 1
 
 
@@ -405,7 +405,7 @@ async def test_closing_ends_a_call_that_was_about_to_begin(asking: Asking) -> No
     closing = asyncio.create_task(asking.gateway.aclose())
     await asyncio.wait([task, closing], timeout=5)
     assert task.done()
-    assert getattr(task.exception(), "code", None) == "GOING_DOWN"
+    assert getattr(task.exception(), "code", None) == "SERVER_SHUTTING_DOWN"
     assert asking.inner.calls == []
 
 

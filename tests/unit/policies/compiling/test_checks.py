@@ -30,17 +30,17 @@ def refused(**changed: Any) -> InvalidArgumentError:
 @pytest.mark.parametrize(
     ("changed", "field"),
     [
-        ({"constitution": " \n"}, ".constitution"),
-        ({"constitution": "é" * (MAX_CONSTITUTION_BYTES // 2 + 1)}, ".constitution"),
-        ({"tools": ()}, ".tools"),
-        ({"limits": CompileLimits(repairs=-1)}, ".options.max_repairs"),
-        ({"limits": CompileLimits(probes=51)}, ".options.max_probes"),
-        ({"limits": CompileLimits(probe_rounds=-1)}, ".options.max_probe_rounds"),
-        ({"limits": CompileLimits(tools_per_batch=0)}, ".options.tools_per_batch"),
-        ({"limits": CompileLimits(turns=0)}, ".options.max_turns"),
-        ({"tools": (tool("a"), tool("a"))}, ".tools[1]"),
-        ({"lists": {"x": {"kind": "path", "values": ["@x"]}}}, ".foundation/lists/x"),
-        ({"invariants": ({**KEPT, "id": "kept"},)}, ".foundation/invariants/0"),
+        ({"constitution": " \n"}, "constitution"),
+        ({"constitution": "é" * (MAX_CONSTITUTION_BYTES // 2 + 1)}, "constitution"),
+        ({"tools": ()}, "tools"),
+        ({"limits": CompileLimits(repairs=-1)}, "options.max_repairs"),
+        ({"limits": CompileLimits(probes=51)}, "options.max_probes"),
+        ({"limits": CompileLimits(probe_rounds=-1)}, "options.max_probe_rounds"),
+        ({"limits": CompileLimits(tools_per_batch=0)}, "options.tools_per_batch"),
+        ({"limits": CompileLimits(turns=0)}, "options.max_turns"),
+        ({"tools": (tool("a"), tool("a"))}, "tools[1]"),
+        ({"lists": {"x": {"kind": "path", "values": ["@x"]}}}, "foundation/lists/x"),
+        ({"invariants": ({**KEPT, "id": "kept"},)}, "foundation/invariants/0"),
     ],
 )
 def test_what_is_wrong_is_named_by_its_field(changed: dict[str, Any], field: str) -> None:
@@ -50,10 +50,10 @@ def test_what_is_wrong_is_named_by_its_field(changed: dict[str, Any], field: str
 def test_all_that_is_wrong_is_told_at_once() -> None:
     error = refused(constitution="", tools=(), limits=CompileLimits(repairs=99, turns=0))
     assert [violation.field for violation in error.violations] == [
-        ".constitution",
-        ".tools",
-        ".options.max_repairs",
-        ".options.max_turns",
+        "constitution",
+        "tools",
+        "options.max_repairs",
+        "options.max_turns",
     ]
 
 
@@ -76,14 +76,14 @@ def test_handwritten_scenarios_with_one_request_have_to_agree(
         check_order(replace(ORDER, handwritten=handwritten))
         return
     (violation,) = refused(handwritten=handwritten).violations
-    assert violation.field == ".handwritten_scenarios[1].expected"
+    assert violation.field == "handwritten_scenarios[1].expected"
     assert "scenario 0" in violation.reason
 
 
 def test_a_handwritten_scenario_against_an_invariant_is_refused() -> None:
     fine, wrong = own("fine", "deny", at="/kept/x"), own("wrong", "allow", at="/kept/x/..")
     (violation,) = refused(invariants=(KEPT,), handwritten=(fine, wrong)).violations
-    assert violation.field == ".handwritten_scenarios[1].expected"
+    assert violation.field == "handwritten_scenarios[1].expected"
     assert "structural-kept always decides deny" in violation.reason
 
 
@@ -93,6 +93,6 @@ def test_a_handwritten_scenario_has_a_name_of_its_own_and_a_request_that_is_one(
         handwritten=(own("x", "deny", at="/1"), own("x", "deny", at="/2"), beyond)
     ).violations
     assert [violation.field for violation in violations] == [
-        ".handwritten_scenarios[1].description",
-        ".handwritten_scenarios[2].request",
+        "handwritten_scenarios[1].description",
+        "handwritten_scenarios[2].request",
     ]

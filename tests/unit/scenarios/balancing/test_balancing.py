@@ -154,10 +154,10 @@ async def test_a_number_that_has_to_agree_with_something_else_is_not_moved_unnot
 @pytest.mark.parametrize(
     ("least", "most", "field"),
     [
-        (-0.1, 0.5, ".target.min_fail_rate"),
-        (0.2, 1.1, ".target.max_fail_rate"),
-        (0.5, 0.4, ".target.max_fail_rate"),
-        (float("nan"), 0.4, ".target.min_fail_rate"),
+        (-0.1, 0.5, "target.min_fail_rate"),
+        (0.2, 1.1, "target.max_fail_rate"),
+        (0.5, 0.4, "target.max_fail_rate"),
+        (float("nan"), 0.4, "target.min_fail_rate"),
     ],
 )
 def test_a_target_that_is_none_is_refused(least: float, most: float, field: str) -> None:

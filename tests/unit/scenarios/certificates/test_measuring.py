@@ -100,8 +100,8 @@ async def test_who_takes_too_long_is_named() -> None:
 @pytest.mark.parametrize("options", [{"max_runs": 63}, {"max_runs": 9605}, {"seed": -1}, {"horizon": 0}])
 def test_options_out_of_range_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        check_certificate_options(CertificateOptions(**options), ".here")  # type: ignore[arg-type]
-    assert [violation.field for violation in caught.value.violations] == [f".here.{next(iter(options))}"]
+        check_certificate_options(CertificateOptions(**options), "here")  # type: ignore[arg-type]
+    assert [violation.field for violation in caught.value.violations] == [f"here.{next(iter(options))}"]
 
 
 def test_figures_have_six_decimals() -> None:

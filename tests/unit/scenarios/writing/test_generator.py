@@ -347,10 +347,10 @@ async def test_any_description_up_to_the_limit_will_do(size: int) -> None:
 @pytest.mark.parametrize(
     ("order", "field"),
     [
-        ({"description": "é" * 51_201}, ".description"),
-        ({"seed": -1}, ".seed"),
-        ({"seed": 2**53}, ".seed"),
-        ({"limits": GenerationLimits(answers=-1)}, ".max_attempts"),
+        ({"description": "é" * 51_201}, "description"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 2**53}, "seed"),
+        ({"limits": GenerationLimits(answers=-1)}, "max_attempts"),
     ],
 )
 async def test_orders_out_of_range_name_the_field(order: dict[str, Any], field: str) -> None:

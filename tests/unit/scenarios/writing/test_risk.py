@@ -42,7 +42,7 @@ async def test_what_was_asked_for_and_how_often_it_is_lost_are_told() -> None:
     wanted = chance(0.4)
     (found,) = await risk_kept(RISKLESS, document(wanted), None, WORKERS)
     played = program(wanted).dry_run(runs=256)
-    assert (found.code, found.severity) == ("RISK_KEPT", Severity.WARNING)
+    assert (found.code, found.severity) == ("RISK_RETAINED", Severity.WARNING)
     assert found.path == "/negativity_budget/min_fail_rate"
     assert "'nothing can go wrong'" in found.message
     assert f"the random persona loses {played.fail_rate:.1%} of 256 runs" in found.message
@@ -97,9 +97,9 @@ async def test_whoever_writes_the_risk_stays_and_is_told(
 
     harmless = await written(gateway(), provider, RISKLESS, level)
     ordinary = await written(gateway(), provider, "A day on which much may go wrong.", level)
-    kept = [finding for finding in harmless.findings if finding.code == "RISK_KEPT"]
+    kept = [finding for finding in harmless.findings if finding.code == "RISK_RETAINED"]
     assert ["runs (95 % interval" in finding.message for finding in kept] == [True]
-    assert "RISK_KEPT" not in {finding.code for finding in ordinary.findings}
+    assert "RISK_RETAINED" not in {finding.code for finding in ordinary.findings}
     assert json.loads(harmless.document)["negativity_budget"]["min_fail_rate"] >= 0.1
 
 
@@ -112,4 +112,4 @@ async def test_a_model_that_obeys_such_a_description_is_sent_back_to_raise_the_r
     assert [finding["code"] for finding in said["findings"]] == ["RISK_TOO_SMALL"]
     assert said["fixes"] == {"RISK_TOO_SMALL": remedy_of("RISK_TOO_SMALL")}
     assert json.loads(done.document)["negativity_budget"]["min_fail_rate"] == 0.25
-    assert "RISK_KEPT" in {finding.code for finding in done.findings}
+    assert "RISK_RETAINED" in {finding.code for finding in done.findings}

@@ -194,10 +194,10 @@ async def test_the_same_request_makes_one_fork(database_url: str) -> None:
 @pytest.mark.parametrize(
     ("field", "change"),
     [
-        (".request_id", {"request_id": "no"}),
-        (".session_id", {"session_id": ""}),
-        (".turn", {"turn": -1}),
-        (".seed", {"seed": 2**53}),
+        ("request_id", {"request_id": "no"}),
+        ("session_id", {"session_id": ""}),
+        ("turn", {"turn": -1}),
+        ("seed", {"seed": 2**53}),
     ],
 )
 async def test_a_wrong_field_of_a_fork_is_named(

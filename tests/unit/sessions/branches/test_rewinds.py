@@ -92,7 +92,7 @@ async def test_a_turn_that_was_taken_back_is_never_played_again(database_url: st
         await rewound(game.sessions, game.session_id, 0)
         with pytest.raises(FailedPreconditionError):
             await game.take(request)
-    assert taking.value.code == resuming.value.code == "TURN_TAKEN_BACK"
+    assert taking.value.code == resuming.value.code == "TURN_REWOUND"
 
 
 async def test_forks_stay_as_they_were(database_url: str) -> None:
@@ -244,11 +244,11 @@ async def turn_elsewhere(game: Table, session: Session) -> tuple[Session, Commit
 @pytest.mark.parametrize(
     ("field", "change"),
     [
-        (".request_id", {"request_id": ""}),
-        (".session_id", {"session_id": ""}),
-        (".turn", {"turn": -1}),
-        (".turn", {"turn": 2}),
-        (".expected_turn", {"expected_turn": 0}),
+        ("request_id", {"request_id": ""}),
+        ("session_id", {"session_id": ""}),
+        ("turn", {"turn": -1}),
+        ("turn", {"turn": 2}),
+        ("expected_turn", {"expected_turn": 0}),
     ],
 )
 async def test_a_wrong_field_of_a_rewind_is_named(

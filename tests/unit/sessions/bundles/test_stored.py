@@ -92,7 +92,7 @@ async def test_a_session_that_is_played_again_comes_to_what_is_recorded(database
 async def test_a_replay_of_turns_that_are_not_there_names_the_field(database_url: str) -> None:
     async with table(database_url, SPEC) as game:
         await played(game, 2)
-        for first, last, field in ((0, 3, ".last_turn"), (3, 2, ".first_turn"), (-1, 0, ".first_turn")):
+        for first, last, field in ((0, 3, "last_turn"), (3, 2, "first_turn"), (-1, 0, "first_turn")):
             with pytest.raises(InvalidArgumentError, match=rf"^{field} must be from 0 to 2"):
                 await replayed(game, first, last)
         with pytest.raises(NotFoundError):
@@ -299,7 +299,7 @@ async def test_an_import_is_made_once(database_url: str) -> None:
         with pytest.raises(AlreadyExistsError) as caught:
             await game.sessions.take_in(request_id, pieces(await exported(game.sessions, game.session_id, 1)))
         assert caught.value.code == "REQUEST_ID_REUSED"
-        with pytest.raises(InvalidArgumentError, match=r"^\.request_id"):
+        with pytest.raises(InvalidArgumentError, match=r"^request_id"):
             await game.sessions.take_in("mine", pieces(bundle))
 
 

@@ -92,15 +92,15 @@ async def test_one_player_has_no_seat(database_url: str) -> None:
 @pytest.mark.parametrize(
     ("players", "wrong"),
     [
-        (Players(()), ".table.seats"),
-        (Players(tuple(Seat(f"s{n}", f"e{n}") for n in range(17))), ".table.seats"),
-        (Players((Seat("", "p"),)), ".table.seats[0].seat_id"),
-        (Players((Seat("one", "p"), Seat("one", "q"))), ".table.seats[1].seat_id"),
-        (Players((Seat("one", "p"), Seat("two", "p"))), ".table.seats[1].entity_id"),
-        (Players((Seat("one", "r"),)), ".table.seats[0].entity_id"),
-        (Players((Seat("one", "nobody"),)), ".table.seats[0].entity_id"),
-        (Players((Seat("one", "p"),), SeatOrder.ROTATING, 0.5), ".table.seat_timeout"),
-        (Players((Seat("one", "p"),), SeatOrder.ROTATING, 1e9), ".table.seat_timeout"),
+        (Players(()), "seat_config.seats"),
+        (Players(tuple(Seat(f"s{n}", f"e{n}") for n in range(17))), "seat_config.seats"),
+        (Players((Seat("", "p"),)), "seat_config.seats[0].seat_id"),
+        (Players((Seat("one", "p"), Seat("one", "q"))), "seat_config.seats[1].seat_id"),
+        (Players((Seat("one", "p"), Seat("two", "p"))), "seat_config.seats[1].entity_id"),
+        (Players((Seat("one", "r"),)), "seat_config.seats[0].entity_id"),
+        (Players((Seat("one", "nobody"),)), "seat_config.seats[0].entity_id"),
+        (Players((Seat("one", "p"),), SeatOrder.ROTATING, 0.5), "seat_config.seat_timeout"),
+        (Players((Seat("one", "p"),), SeatOrder.ROTATING, 1e9), "seat_config.seat_timeout"),
     ],
 )
 async def test_a_table_that_cannot_be_is_refused(tmp_path: Any, players: Players, wrong: str) -> None:

@@ -145,7 +145,7 @@ async def test_each_order_has_its_own_call(tmp_path: Any) -> None:
     async with together(url) as game:
         with pytest.raises(FailedPreconditionError) as caught:
             await game.play(1, "act", seat_id="one")
-        assert caught.value.code == "SEATS_ACT_TOGETHER"
+        assert caught.value.code == "SIMULTANEOUS_SEATS"
     async with table(url, SCENARIO) as game:
         with pytest.raises(FailedPreconditionError) as caught:
             await game.sessions.submit(submission(game, 1, "one"))

@@ -27,19 +27,20 @@ from peripety.api.common.v1 import common_pb2 as peripety_dot_api_dot_common_dot
 from peripety.api.gateway.v1 import gateway_pb2 as peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!peripety/api/agent/v1/agent.proto\x12\x15peripety.api.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#peripety/api/common/v1/common.proto\x1a%peripety/api/gateway/v1/gateway.proto\"\xe4\x01\n\x05Phase\x12\x10\n\x08phase_id\x18\x01 \x01(\t\x12\x0e\n\x06system\x18\x02 \x01(\t\x12\x16\n\x0einput_template\x18\x03 \x01(\t\x12;\n\x07options\x18\x04 \x01(\x0b\x32*.peripety.api.gateway.v1.GenerationOptions\x12\x12\n\ntool_names\x18\x05 \x03(\t\x12\x37\n\x06schema\x18\x06 \x01(\x0b\x32\'.peripety.api.gateway.v1.ResponseSchema\x12\x17\n\x0fmax_tool_rounds\x18\x07 \x01(\x05\"\xfa\x01\n\x08Manifest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06system\x18\x02 \x01(\t\x12,\n\x06phases\x18\x03 \x03(\x0b\x32\x1c.peripety.api.agent.v1.Phase\x12,\n\x05tools\x18\x04 \x03(\x0b\x32\x1d.peripety.api.gateway.v1.Tool\x12;\n\x07options\x18\x05 \x01(\x0b\x32*.peripety.api.gateway.v1.GenerationOptions\x12\x37\n\x07history\x18\x06 \x01(\x0b\x32&.peripety.api.gateway.v1.HistoryPolicy\"\xf8\x01\n\x0bPhaseResult\x12\x10\n\x08phase_id\x18\x01 \x01(\t\x12\r\n\x05input\x18\x02 \x01(\t\x12\x37\n\ncompletion\x18\x03 \x01(\x0b\x32#.peripety.api.gateway.v1.Completion\x12\x31\n\x05usage\x18\x04 \x01(\x0b\x32\".peripety.api.common.v1.ModelUsage\x12.\n\nstart_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xad\x05\n\x03Run\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x31\n\x08manifest\x18\x02 \x01(\x0b\x32\x1f.peripety.api.agent.v1.Manifest\x12\x36\n\x06inputs\x18\x03 \x03(\x0b\x32&.peripety.api.agent.v1.Run.InputsEntry\x12.\n\x05state\x18\x04 \x01(\x0e\x32\x1f.peripety.api.agent.v1.RunState\x12\x10\n\x08phase_id\x18\x05 \x01(\t\x12\x33\n\x07results\x18\x06 \x03(\x0b\x32\".peripety.api.agent.v1.PhaseResult\x12\x38\n\rpending_calls\x18\x07 \x03(\x0b\x32!.peripety.api.gateway.v1.ToolCall\x12\x35\n\x05\x65rror\x18\x08 \x01(\x0b\x32!.peripety.api.common.v1.ItemErrorH\x00\x88\x01\x01\x12\x31\n\x05usage\x18\t \x01(\x0b\x32\".peripety.api.common.v1.ModelUsage\x12.\n\x06\x62udget\x18\n \x01(\x0b\x32\x1e.peripety.api.common.v1.Budget\x12\x17\n\x0f\x63onversation_id\x18\x0b \x01(\t\x12\x15\n\rparent_run_id\x18\x0c \x01(\t\x12\x15\n\rlast_sequence\x18\r \x01(\x03\x12/\n\x0b\x63reate_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a-\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x08\n\x06_error\"\xec\x01\n\nRunSummary\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12.\n\x05state\x18\x03 \x01(\x0e\x32\x1f.peripety.api.agent.v1.RunState\x12\x18\n\x10\x63ompleted_phases\x18\x04 \x01(\x05\x12\x14\n\x0ctotal_phases\x18\x05 \x01(\x05\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x99\x05\n\x08RunEvent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12\x45\n\rphase_started\x18\n \x01(\x0b\x32,.peripety.api.agent.v1.RunEvent.PhaseStartedH\x00\x12\x14\n\ntext_delta\x18\x0b \x01(\tH\x00\x12\x19\n\x0freasoning_delta\x18\x0c \x01(\tH\x00\x12\x41\n\x0ftool_call_delta\x18\r \x01(\x0b\x32&.peripety.api.gateway.v1.ToolCallDeltaH\x00\x12\x37\n\trepairing\x18\x0e \x01(\x0b\x32\".peripety.api.gateway.v1.RepairingH\x00\x12=\n\x0fphase_completed\x18\x0f \x01(\x0b\x32\".peripety.api.agent.v1.PhaseResultH\x00\x12I\n\x0ftools_requested\x18\x10 \x01(\x0b\x32..peripety.api.agent.v1.RunEvent.ToolsRequestedH\x00\x12/\n\tcompleted\x18\x11 \x01(\x0b\x32\x1a.peripety.api.agent.v1.RunH\x00\x12,\n\x06\x66\x61iled\x18\x12 \x01(\x0b\x32\x1a.peripety.api.agent.v1.RunH\x00\x1a/\n\x0cPhaseStarted\x12\x10\n\x08phase_id\x18\x01 \x01(\t\x12\r\n\x05input\x18\x02 \x01(\t\x1aT\n\x0eToolsRequested\x12\x10\n\x08phase_id\x18\x01 \x01(\t\x12\x30\n\x05\x63\x61lls\x18\x02 \x03(\x0b\x32!.peripety.api.gateway.v1.ToolCallB\x07\n\x05\x65vent\"\xfb\x01\n\x0fRunAgentRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x31\n\x08manifest\x18\x02 \x01(\x0b\x32\x1f.peripety.api.agent.v1.Manifest\x12\x42\n\x06inputs\x18\x03 \x03(\x0b\x32\x32.peripety.api.agent.v1.RunAgentRequest.InputsEntry\x12.\n\x06\x62udget\x18\x04 \x01(\x0b\x32\x1e.peripety.api.common.v1.Budget\x1a-\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"B\n\x10RunAgentResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1f.peripety.api.agent.v1.RunEvent\"n\n\x12\x43ontinueRunRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x34\n\x07results\x18\x03 \x03(\x0b\x32#.peripety.api.gateway.v1.ToolResult\"E\n\x13\x43ontinueRunResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1f.peripety.api.agent.v1.RunEvent\":\n\x10ResumeRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\"C\n\x11ResumeRunResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1f.peripety.api.agent.v1.RunEvent\"{\n\x11RerunPhaseRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12+\n\x05phase\x18\x03 \x01(\x0b\x32\x1c.peripety.api.agent.v1.Phase\x12\x15\n\rrun_following\x18\x04 \x01(\x08\"D\n\x12RerunPhaseResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1f.peripety.api.agent.v1.RunEvent\"\x1f\n\rGetRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"9\n\x0eGetRunResponse\x12\'\n\x03run\x18\x01 \x01(\x0b\x32\x1a.peripety.api.agent.v1.Run\"h\n\x0fListRunsRequest\x12.\n\x05state\x18\x01 \x01(\x0e\x32\x1f.peripety.api.agent.v1.RunState\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"\\\n\x10ListRunsResponse\x12/\n\x04runs\x18\x01 \x03(\x0b\x32!.peripety.api.agent.v1.RunSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"6\n\x10\x43\x61ncelRunRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\"<\n\x11\x43\x61ncelRunResponse\x12\'\n\x03run\x18\x01 \x01(\x0b\x32\x1a.peripety.api.agent.v1.Run\"6\n\x10\x44\x65leteRunRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\"\x13\n\x11\x44\x65leteRunResponse*\xa5\x01\n\x08RunState\x12\x19\n\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11RUN_STATE_RUNNING\x10\x01\x12\x1f\n\x1bRUN_STATE_WAITING_FOR_TOOLS\x10\x02\x12\x17\n\x13RUN_STATE_COMPLETED\x10\x03\x12\x14\n\x10RUN_STATE_FAILED\x10\x04\x12\x17\n\x13RUN_STATE_CANCELLED\x10\x05\x32\x90\x06\n\x0c\x41gentService\x12]\n\x08RunAgent\x12&.peripety.api.agent.v1.RunAgentRequest\x1a\'.peripety.api.agent.v1.RunAgentResponse0\x01\x12\x66\n\x0b\x43ontinueRun\x12).peripety.api.agent.v1.ContinueRunRequest\x1a*.peripety.api.agent.v1.ContinueRunResponse0\x01\x12`\n\tResumeRun\x12\'.peripety.api.agent.v1.ResumeRunRequest\x1a(.peripety.api.agent.v1.ResumeRunResponse0\x01\x12\x63\n\nRerunPhase\x12(.peripety.api.agent.v1.RerunPhaseRequest\x1a).peripety.api.agent.v1.RerunPhaseResponse0\x01\x12U\n\x06GetRun\x12$.peripety.api.agent.v1.GetRunRequest\x1a%.peripety.api.agent.v1.GetRunResponse\x12[\n\x08ListRuns\x12&.peripety.api.agent.v1.ListRunsRequest\x1a\'.peripety.api.agent.v1.ListRunsResponse\x12^\n\tCancelRun\x12\'.peripety.api.agent.v1.CancelRunRequest\x1a(.peripety.api.agent.v1.CancelRunResponse\x12^\n\tDeleteRun\x12\'.peripety.api.agent.v1.DeleteRunRequest\x1a(.peripety.api.agent.v1.DeleteRunResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!peripety/api/agent/v1/agent.proto\x12\x15peripety.api.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#peripety/api/common/v1/common.proto\x1a%peripety/api/gateway/v1/gateway.proto\"\xe4\x01\n\x05Phase\x12\x10\n\x08phase_id\x18\x01 \x01(\t\x12\x0e\n\x06system\x18\x02 \x01(\t\x12\x16\n\x0einput_template\x18\x03 \x01(\t\x12;\n\x07options\x18\x04 \x01(\x0b\x32*.peripety.api.gateway.v1.GenerationOptions\x12\x12\n\ntool_names\x18\x05 \x03(\t\x12\x37\n\x06schema\x18\x06 \x01(\x0b\x32\'.peripety.api.gateway.v1.ResponseSchema\x12\x17\n\x0fmax_tool_rounds\x18\x07 \x01(\x05\"\xfa\x01\n\x08Manifest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06system\x18\x02 \x01(\t\x12,\n\x06phases\x18\x03 \x03(\x0b\x32\x1c.peripety.api.agent.v1.Phase\x12,\n\x05tools\x18\x04 \x03(\x0b\x32\x1d.peripety.api.gateway.v1.Tool\x12;\n\x07options\x18\x05 \x01(\x0b\x32*.peripety.api.gateway.v1.GenerationOptions\x12\x37\n\x07history\x18\x06 \x01(\x0b\x32&.peripety.api.gateway.v1.HistoryPolicy\"\xf8\x01\n\x0bPhaseResult\x12\x10\n\x08phase_id\x18\x01 \x01(\t\x12\r\n\x05input\x18\x02 \x01(\t\x12\x37\n\ncompletion\x18\x03 \x01(\x0b\x32#.peripety.api.gateway.v1.Completion\x12\x31\n\x05usage\x18\x04 \x01(\x0b\x32\".peripety.api.common.v1.ModelUsage\x12.\n\nstart_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xad\x05\n\x03Run\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x31\n\x08manifest\x18\x02 \x01(\x0b\x32\x1f.peripety.api.agent.v1.Manifest\x12\x36\n\x06inputs\x18\x03 \x03(\x0b\x32&.peripety.api.agent.v1.Run.InputsEntry\x12.\n\x05state\x18\x04 \x01(\x0e\x32\x1f.peripety.api.agent.v1.RunState\x12\x10\n\x08phase_id\x18\x05 \x01(\t\x12\x33\n\x07results\x18\x06 \x03(\x0b\x32\".peripety.api.agent.v1.PhaseResult\x12\x38\n\rpending_calls\x18\x07 \x03(\x0b\x32!.peripety.api.gateway.v1.ToolCall\x12\x35\n\x05\x65rror\x18\x08 \x01(\x0b\x32!.peripety.api.common.v1.ItemErrorH\x00\x88\x01\x01\x12\x31\n\x05usage\x18\t \x01(\x0b\x32\".peripety.api.common.v1.ModelUsage\x12.\n\x06\x62udget\x18\n \x01(\x0b\x32\x1e.peripety.api.common.v1.Budget\x12\x17\n\x0f\x63onversation_id\x18\x0b \x01(\t\x12\x15\n\rparent_run_id\x18\x0c \x01(\t\x12\x15\n\rlast_sequence\x18\r \x01(\x03\x12/\n\x0b\x63reate_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a-\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x08\n\x06_error\"\xec\x01\n\nRunSummary\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12.\n\x05state\x18\x03 \x01(\x0e\x32\x1f.peripety.api.agent.v1.RunState\x12\x18\n\x10\x63ompleted_phases\x18\x04 \x01(\x05\x12\x14\n\x0ctotal_phases\x18\x05 \x01(\x05\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xa2\x05\n\x08RunEvent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12\x45\n\rphase_started\x18\n \x01(\x0b\x32,.peripety.api.agent.v1.RunEvent.PhaseStartedH\x00\x12\x14\n\ntext_delta\x18\x0b \x01(\tH\x00\x12\x19\n\x0freasoning_delta\x18\x0c \x01(\tH\x00\x12\x41\n\x0ftool_call_delta\x18\r \x01(\x0b\x32&.peripety.api.gateway.v1.ToolCallDeltaH\x00\x12@\n\x0erepair_started\x18\x0e \x01(\x0b\x32&.peripety.api.gateway.v1.RepairStartedH\x00\x12=\n\x0fphase_completed\x18\x0f \x01(\x0b\x32\".peripety.api.agent.v1.PhaseResultH\x00\x12I\n\x0ftools_requested\x18\x10 \x01(\x0b\x32..peripety.api.agent.v1.RunEvent.ToolsRequestedH\x00\x12/\n\tcompleted\x18\x11 \x01(\x0b\x32\x1a.peripety.api.agent.v1.RunH\x00\x12,\n\x06\x66\x61iled\x18\x12 \x01(\x0b\x32\x1a.peripety.api.agent.v1.RunH\x00\x1a/\n\x0cPhaseStarted\x12\x10\n\x08phase_id\x18\x01 \x01(\t\x12\r\n\x05input\x18\x02 \x01(\t\x1aT\n\x0eToolsRequested\x12\x10\n\x08phase_id\x18\x01 \x01(\t\x12\x30\n\x05\x63\x61lls\x18\x02 \x03(\x0b\x32!.peripety.api.gateway.v1.ToolCallB\x07\n\x05\x65vent\"\xfb\x01\n\x0fRunAgentRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x31\n\x08manifest\x18\x02 \x01(\x0b\x32\x1f.peripety.api.agent.v1.Manifest\x12\x42\n\x06inputs\x18\x03 \x03(\x0b\x32\x32.peripety.api.agent.v1.RunAgentRequest.InputsEntry\x12.\n\x06\x62udget\x18\x04 \x01(\x0b\x32\x1e.peripety.api.common.v1.Budget\x1a-\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"B\n\x10RunAgentResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1f.peripety.api.agent.v1.RunEvent\"n\n\x12\x43ontinueRunRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x34\n\x07results\x18\x03 \x03(\x0b\x32#.peripety.api.gateway.v1.ToolResult\"E\n\x13\x43ontinueRunResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1f.peripety.api.agent.v1.RunEvent\":\n\x10ResumeRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03\"C\n\x11ResumeRunResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1f.peripety.api.agent.v1.RunEvent\"{\n\x11RerunPhaseRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12+\n\x05phase\x18\x03 \x01(\x0b\x32\x1c.peripety.api.agent.v1.Phase\x12\x15\n\rrun_following\x18\x04 \x01(\x08\"D\n\x12RerunPhaseResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1f.peripety.api.agent.v1.RunEvent\"\x1f\n\rGetRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"9\n\x0eGetRunResponse\x12\'\n\x03run\x18\x01 \x01(\x0b\x32\x1a.peripety.api.agent.v1.Run\"h\n\x0fListRunsRequest\x12.\n\x05state\x18\x01 \x01(\x0e\x32\x1f.peripety.api.agent.v1.RunState\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"\\\n\x10ListRunsResponse\x12/\n\x04runs\x18\x01 \x03(\x0b\x32!.peripety.api.agent.v1.RunSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"6\n\x10\x43\x61ncelRunRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\"<\n\x11\x43\x61ncelRunResponse\x12\'\n\x03run\x18\x01 \x01(\x0b\x32\x1a.peripety.api.agent.v1.Run\"6\n\x10\x44\x65leteRunRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\"\x13\n\x11\x44\x65leteRunResponse*\xa5\x01\n\x08RunState\x12\x19\n\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11RUN_STATE_RUNNING\x10\x01\x12\x1f\n\x1bRUN_STATE_WAITING_FOR_TOOLS\x10\x02\x12\x17\n\x13RUN_STATE_COMPLETED\x10\x03\x12\x14\n\x10RUN_STATE_FAILED\x10\x04\x12\x17\n\x13RUN_STATE_CANCELLED\x10\x05\x32\x90\x06\n\x0c\x41gentService\x12]\n\x08RunAgent\x12&.peripety.api.agent.v1.RunAgentRequest\x1a\'.peripety.api.agent.v1.RunAgentResponse0\x01\x12\x66\n\x0b\x43ontinueRun\x12).peripety.api.agent.v1.ContinueRunRequest\x1a*.peripety.api.agent.v1.ContinueRunResponse0\x01\x12`\n\tResumeRun\x12\'.peripety.api.agent.v1.ResumeRunRequest\x1a(.peripety.api.agent.v1.ResumeRunResponse0\x01\x12\x63\n\nRerunPhase\x12(.peripety.api.agent.v1.RerunPhaseRequest\x1a).peripety.api.agent.v1.RerunPhaseResponse0\x01\x12U\n\x06GetRun\x12$.peripety.api.agent.v1.GetRunRequest\x1a%.peripety.api.agent.v1.GetRunResponse\x12[\n\x08ListRuns\x12&.peripety.api.agent.v1.ListRunsRequest\x1a\'.peripety.api.agent.v1.ListRunsResponse\x12^\n\tCancelRun\x12\'.peripety.api.agent.v1.CancelRunRequest\x1a(.peripety.api.agent.v1.CancelRunResponse\x12^\n\tDeleteRun\x12\'.peripety.api.agent.v1.DeleteRunRequest\x1a(.peripety.api.agent.v1.DeleteRunResponseBP\n\x15peripety.api.agent.v1P\x01Z\x1dperipety/api/agent/v1;agentv1\xaa\x02\x15Peripety.Api.Agent.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'peripety.api.agent.v1.agent_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\025peripety.api.agent.v1P\001Z\035peripety/api/agent/v1;agentv1\252\002\025Peripety.Api.Agent.V1'
   _globals['_RUN_INPUTSENTRY']._loaded_options = None
   _globals['_RUN_INPUTSENTRY']._serialized_options = b'8\001'
   _globals['_RUNAGENTREQUEST_INPUTSENTRY']._loaded_options = None
   _globals['_RUNAGENTREQUEST_INPUTSENTRY']._serialized_options = b'8\001'
-  _globals['_RUNSTATE']._serialized_start=3816
-  _globals['_RUNSTATE']._serialized_end=3981
+  _globals['_RUNSTATE']._serialized_start=3825
+  _globals['_RUNSTATE']._serialized_end=3990
   _globals['_PHASE']._serialized_start=170
   _globals['_PHASE']._serialized_end=398
   _globals['_MANIFEST']._serialized_start=401
@@ -53,45 +54,45 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUNSUMMARY']._serialized_start=1593
   _globals['_RUNSUMMARY']._serialized_end=1829
   _globals['_RUNEVENT']._serialized_start=1832
-  _globals['_RUNEVENT']._serialized_end=2497
-  _globals['_RUNEVENT_PHASESTARTED']._serialized_start=2355
-  _globals['_RUNEVENT_PHASESTARTED']._serialized_end=2402
-  _globals['_RUNEVENT_TOOLSREQUESTED']._serialized_start=2404
-  _globals['_RUNEVENT_TOOLSREQUESTED']._serialized_end=2488
-  _globals['_RUNAGENTREQUEST']._serialized_start=2500
-  _globals['_RUNAGENTREQUEST']._serialized_end=2751
+  _globals['_RUNEVENT']._serialized_end=2506
+  _globals['_RUNEVENT_PHASESTARTED']._serialized_start=2364
+  _globals['_RUNEVENT_PHASESTARTED']._serialized_end=2411
+  _globals['_RUNEVENT_TOOLSREQUESTED']._serialized_start=2413
+  _globals['_RUNEVENT_TOOLSREQUESTED']._serialized_end=2497
+  _globals['_RUNAGENTREQUEST']._serialized_start=2509
+  _globals['_RUNAGENTREQUEST']._serialized_end=2760
   _globals['_RUNAGENTREQUEST_INPUTSENTRY']._serialized_start=1535
   _globals['_RUNAGENTREQUEST_INPUTSENTRY']._serialized_end=1580
-  _globals['_RUNAGENTRESPONSE']._serialized_start=2753
-  _globals['_RUNAGENTRESPONSE']._serialized_end=2819
-  _globals['_CONTINUERUNREQUEST']._serialized_start=2821
-  _globals['_CONTINUERUNREQUEST']._serialized_end=2931
-  _globals['_CONTINUERUNRESPONSE']._serialized_start=2933
-  _globals['_CONTINUERUNRESPONSE']._serialized_end=3002
-  _globals['_RESUMERUNREQUEST']._serialized_start=3004
-  _globals['_RESUMERUNREQUEST']._serialized_end=3062
-  _globals['_RESUMERUNRESPONSE']._serialized_start=3064
-  _globals['_RESUMERUNRESPONSE']._serialized_end=3131
-  _globals['_RERUNPHASEREQUEST']._serialized_start=3133
-  _globals['_RERUNPHASEREQUEST']._serialized_end=3256
-  _globals['_RERUNPHASERESPONSE']._serialized_start=3258
-  _globals['_RERUNPHASERESPONSE']._serialized_end=3326
-  _globals['_GETRUNREQUEST']._serialized_start=3328
-  _globals['_GETRUNREQUEST']._serialized_end=3359
-  _globals['_GETRUNRESPONSE']._serialized_start=3361
-  _globals['_GETRUNRESPONSE']._serialized_end=3418
-  _globals['_LISTRUNSREQUEST']._serialized_start=3420
-  _globals['_LISTRUNSREQUEST']._serialized_end=3524
-  _globals['_LISTRUNSRESPONSE']._serialized_start=3526
-  _globals['_LISTRUNSRESPONSE']._serialized_end=3618
-  _globals['_CANCELRUNREQUEST']._serialized_start=3620
-  _globals['_CANCELRUNREQUEST']._serialized_end=3674
-  _globals['_CANCELRUNRESPONSE']._serialized_start=3676
-  _globals['_CANCELRUNRESPONSE']._serialized_end=3736
-  _globals['_DELETERUNREQUEST']._serialized_start=3738
-  _globals['_DELETERUNREQUEST']._serialized_end=3792
-  _globals['_DELETERUNRESPONSE']._serialized_start=3794
-  _globals['_DELETERUNRESPONSE']._serialized_end=3813
-  _globals['_AGENTSERVICE']._serialized_start=3984
-  _globals['_AGENTSERVICE']._serialized_end=4768
+  _globals['_RUNAGENTRESPONSE']._serialized_start=2762
+  _globals['_RUNAGENTRESPONSE']._serialized_end=2828
+  _globals['_CONTINUERUNREQUEST']._serialized_start=2830
+  _globals['_CONTINUERUNREQUEST']._serialized_end=2940
+  _globals['_CONTINUERUNRESPONSE']._serialized_start=2942
+  _globals['_CONTINUERUNRESPONSE']._serialized_end=3011
+  _globals['_RESUMERUNREQUEST']._serialized_start=3013
+  _globals['_RESUMERUNREQUEST']._serialized_end=3071
+  _globals['_RESUMERUNRESPONSE']._serialized_start=3073
+  _globals['_RESUMERUNRESPONSE']._serialized_end=3140
+  _globals['_RERUNPHASEREQUEST']._serialized_start=3142
+  _globals['_RERUNPHASEREQUEST']._serialized_end=3265
+  _globals['_RERUNPHASERESPONSE']._serialized_start=3267
+  _globals['_RERUNPHASERESPONSE']._serialized_end=3335
+  _globals['_GETRUNREQUEST']._serialized_start=3337
+  _globals['_GETRUNREQUEST']._serialized_end=3368
+  _globals['_GETRUNRESPONSE']._serialized_start=3370
+  _globals['_GETRUNRESPONSE']._serialized_end=3427
+  _globals['_LISTRUNSREQUEST']._serialized_start=3429
+  _globals['_LISTRUNSREQUEST']._serialized_end=3533
+  _globals['_LISTRUNSRESPONSE']._serialized_start=3535
+  _globals['_LISTRUNSRESPONSE']._serialized_end=3627
+  _globals['_CANCELRUNREQUEST']._serialized_start=3629
+  _globals['_CANCELRUNREQUEST']._serialized_end=3683
+  _globals['_CANCELRUNRESPONSE']._serialized_start=3685
+  _globals['_CANCELRUNRESPONSE']._serialized_end=3745
+  _globals['_DELETERUNREQUEST']._serialized_start=3747
+  _globals['_DELETERUNREQUEST']._serialized_end=3801
+  _globals['_DELETERUNRESPONSE']._serialized_start=3803
+  _globals['_DELETERUNRESPONSE']._serialized_end=3822
+  _globals['_AGENTSERVICE']._serialized_start=3993
+  _globals['_AGENTSERVICE']._serialized_end=4777
 # @@protoc_insertion_point(module_scope)

@@ -31,36 +31,36 @@ class _RunStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunState.Val
     RUN_STATE_UNSPECIFIED: _RunState.ValueType  # 0
     """Never sent by a server."""
     RUN_STATE_RUNNING: _RunState.ValueType  # 1
-    """A phase is being worked on."""
+    """A phase is running."""
     RUN_STATE_WAITING_FOR_TOOLS: _RunState.ValueType  # 2
-    """It waits for the results of tools."""
+    """The run waits for the results of tools."""
     RUN_STATE_COMPLETED: _RunState.ValueType  # 3
     """All phases are done."""
     RUN_STATE_FAILED: _RunState.ValueType  # 4
     """A phase failed."""
     RUN_STATE_CANCELLED: _RunState.ValueType  # 5
-    """It was stopped."""
+    """The run was cancelled."""
 
 class RunState(_RunState, metaclass=_RunStateEnumTypeWrapper):
-    """Where a run stands."""
+    """State of a run."""
 
 RUN_STATE_UNSPECIFIED: RunState.ValueType  # 0
 """Never sent by a server."""
 RUN_STATE_RUNNING: RunState.ValueType  # 1
-"""A phase is being worked on."""
+"""A phase is running."""
 RUN_STATE_WAITING_FOR_TOOLS: RunState.ValueType  # 2
-"""It waits for the results of tools."""
+"""The run waits for the results of tools."""
 RUN_STATE_COMPLETED: RunState.ValueType  # 3
 """All phases are done."""
 RUN_STATE_FAILED: RunState.ValueType  # 4
 """A phase failed."""
 RUN_STATE_CANCELLED: RunState.ValueType  # 5
-"""It was stopped."""
+"""The run was cancelled."""
 Global___RunState: _TypeAlias = RunState  # noqa: Y015
 
 @_typing.final
 class Phase(_message.Message):
-    """One phase of a manifest: one question, with its own instructions."""
+    """One phase of a manifest: one prompt with its own instructions."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -72,18 +72,18 @@ class Phase(_message.Message):
     SCHEMA_FIELD_NUMBER: _builtins.int
     MAX_TOOL_ROUNDS_FIELD_NUMBER: _builtins.int
     phase_id: _builtins.str
-    """Required. Names the phase in its manifest; lower_snake_case."""
+    """Required. Id of the phase, unique in its manifest; lower_snake_case."""
     system: _builtins.str
-    """Instructions of this phase. They follow the conversation's own, so that its prefix stays cached."""
+    """Instructions of this phase. They follow those of the conversation, so that the cached prefix stays valid."""
     input_template: _builtins.str
-    """Required. What the user says: text with `{{name}}` for an input of the run and
+    """Required. User message: text with `{{name}}` for an input of the run and
     `{{phases.<phase_id>}}` for the answer of an earlier phase.
     """
     max_tool_rounds: _builtins.int
-    """Most rounds of tool calls; 0 for 8."""
+    """Maximum number of rounds of tool calls; 0 for 8."""
     @_builtins.property
     def options(self) -> _gateway_pb2.GenerationOptions:
-        """How to generate; unset fields are taken from the manifest."""
+        """Generation options; unset fields default to those of the manifest."""
 
     @_builtins.property
     def tool_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -91,7 +91,7 @@ class Phase(_message.Message):
 
     @_builtins.property
     def schema(self) -> _gateway_pb2.ResponseSchema:
-        """When set, the answer is JSON that is valid against it."""
+        """Schema of the answer. When set, the answer is JSON that is valid against it."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ Global___Phase: _TypeAlias = Phase  # noqa: Y015
 
 @_typing.final
 class Manifest(_message.Message):
-    """What an agent does."""
+    """Definition of an agent."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -125,24 +125,24 @@ class Manifest(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     HISTORY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Required. Its name, for people."""
+    """Required. Display name."""
     system: _builtins.str
-    """Instructions that hold in all phases."""
+    """Instructions that apply to all phases."""
     @_builtins.property
     def phases(self) -> _containers.RepeatedCompositeFieldContainer[Global___Phase]:
         """Required, at least one. The phases, in order."""
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_gateway_pb2.Tool]:
-        """The tools that phases can name. The caller runs them."""
+        """Tools that phases can refer to. The caller runs them."""
 
     @_builtins.property
     def options(self) -> _gateway_pb2.GenerationOptions:
-        """How to generate, unless a phase says otherwise."""
+        """Default generation options of the phases."""
 
     @_builtins.property
     def history(self) -> _gateway_pb2.HistoryPolicy:
-        """How much of the history is sent to the model."""
+        """Limit on the history that is sent to the model."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ Global___Manifest: _TypeAlias = Manifest  # noqa: Y015
 
 @_typing.final
 class PhaseResult(_message.Message):
-    """What a phase came to."""
+    """Result of a phase."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -177,22 +177,22 @@ class PhaseResult(_message.Message):
     phase_id: _builtins.str
     """The phase."""
     input: _builtins.str
-    """What the user said, with everything filled in."""
+    """User message, with all template values filled in."""
     @_builtins.property
     def completion(self) -> _gateway_pb2.Completion:
-        """What the model answered."""
+        """Answer of the model."""
 
     @_builtins.property
     def usage(self) -> _common_pb2.ModelUsage:
-        """What the phase used, tool rounds and repairs included."""
+        """Model usage of the phase, tool rounds and repairs included."""
 
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
-        """When it began."""
+        """Start time of the phase."""
 
     @_builtins.property
     def end_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was done."""
+        """End time of the phase."""
 
     def __init__(
         self,
@@ -254,52 +254,52 @@ class Run(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
-    """Its id, given by the server."""
+    """Id of the run, set by the server."""
     state: Global___RunState.ValueType
-    """Where it stands."""
+    """State of the run."""
     phase_id: _builtins.str
-    """The phase it is in, or failed in; empty when all are done."""
+    """The phase that is running or failed; empty when all phases are done."""
     conversation_id: _builtins.str
-    """The conversation that holds its history."""
+    """Conversation that holds the history of the run."""
     parent_run_id: _builtins.str
-    """The run whose phase it does anew; empty for none."""
+    """The run that this one reran a phase of; empty for none."""
     last_sequence: _builtins.int
     """Sequence of the last recorded event."""
     @_builtins.property
     def manifest(self) -> Global___Manifest:
-        """What it does."""
+        """Name and definition of the phases."""
 
     @_builtins.property
     def inputs(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """What it was given."""
+        """Input values by name."""
 
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___PhaseResult]:
-        """The phases that are done, in order."""
+        """Results of the completed phases, in order."""
 
     @_builtins.property
     def pending_calls(self) -> _containers.RepeatedCompositeFieldContainer[_gateway_pb2.ToolCall]:
-        """The tools it waits for."""
+        """Tool calls whose results the run waits for."""
 
     @_builtins.property
     def error(self) -> _common_pb2.ItemError:
-        """Why it failed, when it did."""
+        """Cause of the failure; set only for a failed run."""
 
     @_builtins.property
     def usage(self) -> _common_pb2.ModelUsage:
-        """What it used so far."""
+        """Model usage so far."""
 
     @_builtins.property
     def budget(self) -> _common_pb2.Budget:
-        """The most it may use; unset for no cap."""
+        """Budget of the run; unset for no limit."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was created."""
+        """Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When its last event was recorded."""
+        """Time of the last recorded event."""
 
     def __init__(
         self,
@@ -332,7 +332,7 @@ Global___Run: _TypeAlias = Run  # noqa: Y015
 
 @_typing.final
 class RunSummary(_message.Message):
-    """A run without its weight."""
+    """Summary of a run, for lists."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -344,22 +344,22 @@ class RunSummary(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
-    """Its id."""
+    """Id of the run."""
     name: _builtins.str
-    """Name of its manifest."""
+    """Display name of the manifest."""
     state: Global___RunState.ValueType
-    """Where it stands."""
+    """State of the run."""
     completed_phases: _builtins.int
-    """Phases that are done."""
+    """Number of completed phases."""
     total_phases: _builtins.int
-    """Phases in all."""
+    """Total number of phases."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was created."""
+        """Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When its last event was recorded."""
+        """Time of the last recorded event."""
 
     def __init__(
         self,
@@ -388,7 +388,7 @@ class RunEvent(_message.Message):
 
     @_typing.final
     class PhaseStarted(_message.Message):
-        """A phase begins, or begins anew after an interruption: drop its events that came before."""
+        """A phase starts, or restarts after an interruption. Discard earlier events of the same phase."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -397,7 +397,7 @@ class RunEvent(_message.Message):
         phase_id: _builtins.str
         """The phase."""
         input: _builtins.str
-        """What the user says, with everything filled in."""
+        """User message, with all template values filled in."""
         def __init__(
             self,
             *,
@@ -412,17 +412,17 @@ class RunEvent(_message.Message):
 
     @_typing.final
     class ToolsRequested(_message.Message):
-        """The run waits for tools; hand their results in with ContinueRun."""
+        """The run waits for tools. Submit their results with ContinueRun."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         PHASE_ID_FIELD_NUMBER: _builtins.int
         CALLS_FIELD_NUMBER: _builtins.int
         phase_id: _builtins.str
-        """The phase that needs them."""
+        """The phase that called the tools."""
         @_builtins.property
         def calls(self) -> _containers.RepeatedCompositeFieldContainer[_gateway_pb2.ToolCall]:
-            """The calls; all of them want a result."""
+            """Tool calls; each one needs a result."""
 
         def __init__(
             self,
@@ -442,7 +442,7 @@ class RunEvent(_message.Message):
     TEXT_DELTA_FIELD_NUMBER: _builtins.int
     REASONING_DELTA_FIELD_NUMBER: _builtins.int
     TOOL_CALL_DELTA_FIELD_NUMBER: _builtins.int
-    REPAIRING_FIELD_NUMBER: _builtins.int
+    REPAIR_STARTED_FIELD_NUMBER: _builtins.int
     PHASE_COMPLETED_FIELD_NUMBER: _builtins.int
     TOOLS_REQUESTED_FIELD_NUMBER: _builtins.int
     COMPLETED_FIELD_NUMBER: _builtins.int
@@ -450,22 +450,22 @@ class RunEvent(_message.Message):
     run_id: _builtins.str
     """The run."""
     sequence: _builtins.int
-    """Counts the recorded events of the run, from 1, without gaps."""
+    """Number of the recorded event within the run, from 1, without gaps."""
     text_delta: _builtins.str
-    """The next piece of the phase's text."""
+    """Next part of the text of the phase."""
     reasoning_delta: _builtins.str
-    """The next piece of the phase's reasoning, where the provider tells."""
+    """Next part of the reasoning of the phase, if the provider reports it."""
     @_builtins.property
     def phase_started(self) -> Global___RunEvent.PhaseStarted:
-        """A phase begins."""
+        """A phase starts."""
 
     @_builtins.property
     def tool_call_delta(self) -> _gateway_pb2.ToolCallDelta:
-        """The next piece of a tool call."""
+        """Next part of a tool call."""
 
     @_builtins.property
-    def repairing(self) -> _gateway_pb2.Repairing:
-        """The answer was invalid; the phase's pieces so far are void."""
+    def repair_started(self) -> _gateway_pb2.RepairStarted:
+        """The answer was invalid. Discard the deltas of this phase so far."""
 
     @_builtins.property
     def phase_completed(self) -> Global___PhaseResult:
@@ -473,7 +473,7 @@ class RunEvent(_message.Message):
 
     @_builtins.property
     def tools_requested(self) -> Global___RunEvent.ToolsRequested:
-        """The run waits for tools; the last event until it is continued."""
+        """The run waits for tools; the last event until the run is continued."""
 
     @_builtins.property
     def completed(self) -> Global___Run:
@@ -492,17 +492,17 @@ class RunEvent(_message.Message):
         text_delta: _builtins.str = ...,
         reasoning_delta: _builtins.str = ...,
         tool_call_delta: _gateway_pb2.ToolCallDelta | None = ...,
-        repairing: _gateway_pb2.Repairing | None = ...,
+        repair_started: _gateway_pb2.RepairStarted | None = ...,
         phase_completed: Global___PhaseResult | None = ...,
         tools_requested: Global___RunEvent.ToolsRequested | None = ...,
         completed: Global___Run | None = ...,
         failed: Global___Run | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "failed", b"failed", "phase_completed", b"phase_completed", "phase_started", b"phase_started", "reasoning_delta", b"reasoning_delta", "repairing", b"repairing", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tools_requested", b"tools_requested"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "failed", b"failed", "phase_completed", b"phase_completed", "phase_started", b"phase_started", "reasoning_delta", b"reasoning_delta", "repair_started", b"repair_started", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tools_requested", b"tools_requested"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "failed", b"failed", "phase_completed", b"phase_completed", "phase_started", b"phase_started", "reasoning_delta", b"reasoning_delta", "repairing", b"repairing", "run_id", b"run_id", "sequence", b"sequence", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tools_requested", b"tools_requested"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "failed", b"failed", "phase_completed", b"phase_completed", "phase_started", b"phase_started", "reasoning_delta", b"reasoning_delta", "repair_started", b"repair_started", "run_id", b"run_id", "sequence", b"sequence", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tools_requested", b"tools_requested"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["phase_started", "text_delta", "reasoning_delta", "tool_call_delta", "repairing", "phase_completed", "tools_requested", "completed", "failed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["phase_started", "text_delta", "reasoning_delta", "tool_call_delta", "repair_started", "phase_completed", "tools_requested", "completed", "failed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -539,10 +539,10 @@ class RunAgentRequest(_message.Message):
     INPUTS_FIELD_NUMBER: _builtins.int
     BUDGET_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it follows the same run (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request follows the same run (stored for 24 hours)."""
     @_builtins.property
     def manifest(self) -> Global___Manifest:
-        """Required. What to do."""
+        """Required. Definition of the agent."""
 
     @_builtins.property
     def inputs(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -550,7 +550,7 @@ class RunAgentRequest(_message.Message):
 
     @_builtins.property
     def budget(self) -> _common_pb2.Budget:
-        """The most the run may use; unset for no cap."""
+        """Budget of the run; unset for no limit."""
 
     def __init__(
         self,
@@ -594,7 +594,7 @@ Global___RunAgentResponse: _TypeAlias = RunAgentResponse  # noqa: Y015
 
 @_typing.final
 class ContinueRunRequest(_message.Message):
-    """The results that a run waits for."""
+    """Results of the tools that a run waits for."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -602,12 +602,12 @@ class ContinueRunRequest(_message.Message):
     RUN_ID_FIELD_NUMBER: _builtins.int
     RESULTS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it follows the same run (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request follows the same run (stored for 24 hours)."""
     run_id: _builtins.str
     """Required. The run."""
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[_gateway_pb2.ToolResult]:
-        """Required. A result for each call that the run waits for."""
+        """Required. One result for each pending call."""
 
     def __init__(
         self,
@@ -659,7 +659,7 @@ class ResumeRunRequest(_message.Message):
     run_id: _builtins.str
     """Required. The run."""
     after_sequence: _builtins.int
-    """The last event received; 0 for all."""
+    """Sequence of the last event received; 0 for all events."""
     def __init__(
         self,
         *,
@@ -700,7 +700,7 @@ Global___ResumeRunResponse: _TypeAlias = ResumeRunResponse  # noqa: Y015
 
 @_typing.final
 class RerunPhaseRequest(_message.Message):
-    """The phase to do anew."""
+    """The phase to run again."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -709,14 +709,14 @@ class RerunPhaseRequest(_message.Message):
     PHASE_FIELD_NUMBER: _builtins.int
     RUN_FOLLOWING_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it follows the same new run (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request follows the same new run (stored for 24 hours)."""
     run_id: _builtins.str
-    """Required. The run. It stays as it is."""
+    """Required. The run. It is not changed."""
     run_following: _builtins.bool
-    """Whether to go on with the phases after it."""
+    """If true, the phases after it run too."""
     @_builtins.property
     def phase(self) -> Global___Phase:
-        """Required. The phase as it should be; its phase_id says which one it takes the place of."""
+        """Required. The edited phase; its phase_id selects the phase that it replaces."""
 
     def __init__(
         self,
@@ -766,7 +766,7 @@ class GetRunRequest(_message.Message):
 
     RUN_ID_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the run."""
     def __init__(
         self,
         *,
@@ -789,7 +789,7 @@ class GetRunResponse(_message.Message):
     RUN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def run(self) -> Global___Run:
-        """As it is stored."""
+        """The stored run."""
 
     def __init__(
         self,
@@ -806,7 +806,7 @@ Global___GetRunResponse: _TypeAlias = GetRunResponse  # noqa: Y015
 
 @_typing.final
 class ListRunsRequest(_message.Message):
-    """Which runs to list."""
+    """Filter and page of a list of runs."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -816,9 +816,9 @@ class ListRunsRequest(_message.Message):
     state: Global___RunState.ValueType
     """Only runs in this state; unspecified for all."""
     page_size: _builtins.int
-    """Most runs to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of runs to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     def __init__(
         self,
         *,
@@ -843,7 +843,7 @@ class ListRunsResponse(_message.Message):
     RUNS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunSummary]:
         """Newest first."""
@@ -871,9 +871,9 @@ class CancelRunRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it succeeds again (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
     run_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the run."""
     def __init__(
         self,
         *,
@@ -890,14 +890,14 @@ Global___CancelRunRequest: _TypeAlias = CancelRunRequest  # noqa: Y015
 
 @_typing.final
 class CancelRunResponse(_message.Message):
-    """The stopped run."""
+    """The cancelled run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RUN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def run(self) -> Global___Run:
-        """As it is stored."""
+        """The stored run."""
 
     def __init__(
         self,
@@ -921,9 +921,9 @@ class DeleteRunRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it succeeds again (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
     run_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the run."""
     def __init__(
         self,
         *,
@@ -940,7 +940,7 @@ Global___DeleteRunRequest: _TypeAlias = DeleteRunRequest  # noqa: Y015
 
 @_typing.final
 class DeleteRunResponse(_message.Message):
-    """The run is gone."""
+    """Empty: the run was deleted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

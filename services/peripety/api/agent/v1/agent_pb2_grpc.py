@@ -26,18 +26,18 @@ if _version_not_supported:
 
 
 class AgentServiceStub:
-    """Agents: a manifest of phases that are worked through over one conversation.
+    """Agents: a manifest of phases that run in order over one conversation.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: the manifest or a field is wrong; NOT_FOUND: no such run or phase;
+    - INVALID_ARGUMENT: the manifest or a field is invalid; NOT_FOUND: the run or phase does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A phase that fails is the event `failed` and the run keeps what was done; the call itself succeeds.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A failed phase is reported by the event `failed`. Its completed phases remain stored and the call itself succeeds.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeRun.
+    A run continues when its stream is lost. Follow it again with ResumeRun.
     """
 
     def __init__(self, channel):
@@ -89,18 +89,18 @@ class AgentServiceStub:
 
 
 class AgentServiceServicer:
-    """Agents: a manifest of phases that are worked through over one conversation.
+    """Agents: a manifest of phases that run in order over one conversation.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: the manifest or a field is wrong; NOT_FOUND: no such run or phase;
+    - INVALID_ARGUMENT: the manifest or a field is invalid; NOT_FOUND: the run or phase does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A phase that fails is the event `failed` and the run keeps what was done; the call itself succeeds.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A failed phase is reported by the event `failed`. Its completed phases remain stored and the call itself succeeds.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeRun.
+    A run continues when its stream is lost. Follow it again with ResumeRun.
     """
 
     def RunAgent(self, request, context):
@@ -111,22 +111,22 @@ class AgentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ContinueRun(self, request, context):
-        """Hands in the results of the tools that a run waits for, and streams the run on.
+        """Submits the results of the tools that a run waits for, and streams the rest of the run.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResumeRun(self, request, context):
-        """Streams the events of a run that come after a given one: recorded ones first, then live ones.
-        A run that stopped because its server did is taken up at the phase it was in.
+        """Streams the events of a run that follow a given one: recorded events first, then live events.
+        A run that stopped with its server resumes at the phase it was in.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RerunPhase(self, request, context):
-        """Runs one phase anew with an edited prompt, over the same history. The result is a new run.
+        """Runs one phase again with an edited prompt, over the same history. The result is a new run.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -147,7 +147,7 @@ class AgentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelRun(self, request, context):
-        """Stops a run. What was done is kept.
+        """Stops a run. Results of completed phases remain stored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -212,18 +212,18 @@ def add_AgentServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AgentService:
-    """Agents: a manifest of phases that are worked through over one conversation.
+    """Agents: a manifest of phases that run in order over one conversation.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: the manifest or a field is wrong; NOT_FOUND: no such run or phase;
+    - INVALID_ARGUMENT: the manifest or a field is invalid; NOT_FOUND: the run or phase does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A phase that fails is the event `failed` and the run keeps what was done; the call itself succeeds.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A failed phase is reported by the event `failed`. Its completed phases remain stored and the call itself succeeds.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeRun.
+    A run continues when its stream is lost. Follow it again with ResumeRun.
     """
 
     @staticmethod

@@ -27,18 +27,18 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AgentServiceStub:
-    """Agents: a manifest of phases that are worked through over one conversation.
+    """Agents: a manifest of phases that run in order over one conversation.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: the manifest or a field is wrong; NOT_FOUND: no such run or phase;
+    - INVALID_ARGUMENT: the manifest or a field is invalid; NOT_FOUND: the run or phase does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A phase that fails is the event `failed` and the run keeps what was done; the call itself succeeds.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A failed phase is reported by the event `failed`. Its completed phases remain stored and the call itself succeeds.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeRun.
+    A run continues when its stream is lost. Follow it again with ResumeRun.
     """
 
     @_typing.overload
@@ -48,71 +48,71 @@ class AgentServiceStub:
     RunAgent: _grpc.UnaryStreamMultiCallable[_agent_pb2.RunAgentRequest, _agent_pb2.RunAgentResponse]
     """Starts a run and streams it. The last event is `completed`, `failed` or `tools_requested`."""
     ContinueRun: _grpc.UnaryStreamMultiCallable[_agent_pb2.ContinueRunRequest, _agent_pb2.ContinueRunResponse]
-    """Hands in the results of the tools that a run waits for, and streams the run on."""
+    """Submits the results of the tools that a run waits for, and streams the rest of the run."""
     ResumeRun: _grpc.UnaryStreamMultiCallable[_agent_pb2.ResumeRunRequest, _agent_pb2.ResumeRunResponse]
-    """Streams the events of a run that come after a given one: recorded ones first, then live ones.
-    A run that stopped because its server did is taken up at the phase it was in.
+    """Streams the events of a run that follow a given one: recorded events first, then live events.
+    A run that stopped with its server resumes at the phase it was in.
     """
     RerunPhase: _grpc.UnaryStreamMultiCallable[_agent_pb2.RerunPhaseRequest, _agent_pb2.RerunPhaseResponse]
-    """Runs one phase anew with an edited prompt, over the same history. The result is a new run."""
+    """Runs one phase again with an edited prompt, over the same history. The result is a new run."""
     GetRun: _grpc.UnaryUnaryMultiCallable[_agent_pb2.GetRunRequest, _agent_pb2.GetRunResponse]
     """Reads a run with the results of its phases."""
     ListRuns: _grpc.UnaryUnaryMultiCallable[_agent_pb2.ListRunsRequest, _agent_pb2.ListRunsResponse]
     """Lists runs, newest first, without the results of their phases."""
     CancelRun: _grpc.UnaryUnaryMultiCallable[_agent_pb2.CancelRunRequest, _agent_pb2.CancelRunResponse]
-    """Stops a run. What was done is kept."""
+    """Stops a run. Results of completed phases remain stored."""
     DeleteRun: _grpc.UnaryUnaryMultiCallable[_agent_pb2.DeleteRunRequest, _agent_pb2.DeleteRunResponse]
     """Deletes a run and its conversation."""
 
 @_typing.type_check_only
 class AgentServiceAsyncStub(AgentServiceStub):
-    """Agents: a manifest of phases that are worked through over one conversation.
+    """Agents: a manifest of phases that run in order over one conversation.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: the manifest or a field is wrong; NOT_FOUND: no such run or phase;
+    - INVALID_ARGUMENT: the manifest or a field is invalid; NOT_FOUND: the run or phase does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A phase that fails is the event `failed` and the run keeps what was done; the call itself succeeds.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A failed phase is reported by the event `failed`. Its completed phases remain stored and the call itself succeeds.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeRun.
+    A run continues when its stream is lost. Follow it again with ResumeRun.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     RunAgent: _aio.UnaryStreamMultiCallable[_agent_pb2.RunAgentRequest, _agent_pb2.RunAgentResponse]  # type: ignore[assignment]
     """Starts a run and streams it. The last event is `completed`, `failed` or `tools_requested`."""
     ContinueRun: _aio.UnaryStreamMultiCallable[_agent_pb2.ContinueRunRequest, _agent_pb2.ContinueRunResponse]  # type: ignore[assignment]
-    """Hands in the results of the tools that a run waits for, and streams the run on."""
+    """Submits the results of the tools that a run waits for, and streams the rest of the run."""
     ResumeRun: _aio.UnaryStreamMultiCallable[_agent_pb2.ResumeRunRequest, _agent_pb2.ResumeRunResponse]  # type: ignore[assignment]
-    """Streams the events of a run that come after a given one: recorded ones first, then live ones.
-    A run that stopped because its server did is taken up at the phase it was in.
+    """Streams the events of a run that follow a given one: recorded events first, then live events.
+    A run that stopped with its server resumes at the phase it was in.
     """
     RerunPhase: _aio.UnaryStreamMultiCallable[_agent_pb2.RerunPhaseRequest, _agent_pb2.RerunPhaseResponse]  # type: ignore[assignment]
-    """Runs one phase anew with an edited prompt, over the same history. The result is a new run."""
+    """Runs one phase again with an edited prompt, over the same history. The result is a new run."""
     GetRun: _aio.UnaryUnaryMultiCallable[_agent_pb2.GetRunRequest, _agent_pb2.GetRunResponse]  # type: ignore[assignment]
     """Reads a run with the results of its phases."""
     ListRuns: _aio.UnaryUnaryMultiCallable[_agent_pb2.ListRunsRequest, _agent_pb2.ListRunsResponse]  # type: ignore[assignment]
     """Lists runs, newest first, without the results of their phases."""
     CancelRun: _aio.UnaryUnaryMultiCallable[_agent_pb2.CancelRunRequest, _agent_pb2.CancelRunResponse]  # type: ignore[assignment]
-    """Stops a run. What was done is kept."""
+    """Stops a run. Results of completed phases remain stored."""
     DeleteRun: _aio.UnaryUnaryMultiCallable[_agent_pb2.DeleteRunRequest, _agent_pb2.DeleteRunResponse]  # type: ignore[assignment]
     """Deletes a run and its conversation."""
 
 class AgentServiceServicer:
-    """Agents: a manifest of phases that are worked through over one conversation.
+    """Agents: a manifest of phases that run in order over one conversation.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: the manifest or a field is wrong; NOT_FOUND: no such run or phase;
+    - INVALID_ARGUMENT: the manifest or a field is invalid; NOT_FOUND: the run or phase does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A phase that fails is the event `failed` and the run keeps what was done; the call itself succeeds.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A failed phase is reported by the event `failed`. Its completed phases remain stored and the call itself succeeds.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeRun.
+    A run continues when its stream is lost. Follow it again with ResumeRun.
     """
 
     def RunAgent(
@@ -127,15 +127,15 @@ class AgentServiceServicer:
         request: _agent_pb2.ContinueRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_agent_pb2.ContinueRunResponse], _abc.AsyncIterator[_agent_pb2.ContinueRunResponse]]:
-        """Hands in the results of the tools that a run waits for, and streams the run on."""
+        """Submits the results of the tools that a run waits for, and streams the rest of the run."""
 
     def ResumeRun(
         self,
         request: _agent_pb2.ResumeRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_agent_pb2.ResumeRunResponse], _abc.AsyncIterator[_agent_pb2.ResumeRunResponse]]:
-        """Streams the events of a run that come after a given one: recorded ones first, then live ones.
-        A run that stopped because its server did is taken up at the phase it was in.
+        """Streams the events of a run that follow a given one: recorded events first, then live events.
+        A run that stopped with its server resumes at the phase it was in.
         """
 
     def RerunPhase(
@@ -143,7 +143,7 @@ class AgentServiceServicer:
         request: _agent_pb2.RerunPhaseRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_agent_pb2.RerunPhaseResponse], _abc.AsyncIterator[_agent_pb2.RerunPhaseResponse]]:
-        """Runs one phase anew with an edited prompt, over the same history. The result is a new run."""
+        """Runs one phase again with an edited prompt, over the same history. The result is a new run."""
 
     def GetRun(
         self,
@@ -164,7 +164,7 @@ class AgentServiceServicer:
         request: _agent_pb2.CancelRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agent_pb2.CancelRunResponse, _abc.Awaitable[_agent_pb2.CancelRunResponse]]:
-        """Stops a run. What was done is kept."""
+        """Stops a run. Results of completed phases remain stored."""
 
     def DeleteRun(
         self,

@@ -27,26 +27,26 @@ class _Severity:
 class _SeverityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Severity.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SEVERITY_UNSPECIFIED: _Severity.ValueType  # 0
-    """Not said; read it as SEVERITY_ERROR."""
+    """Not set; treat as SEVERITY_ERROR."""
     SEVERITY_ERROR: _Severity.ValueType  # 1
-    """The document is rejected because of it."""
+    """The document is rejected because of the finding."""
     SEVERITY_WARNING: _Severity.ValueType  # 2
-    """The document is accepted; a person should look at it."""
+    """The document is accepted; review is recommended."""
 
 class Severity(_Severity, metaclass=_SeverityEnumTypeWrapper):
-    """How much a finding matters."""
+    """Severity of a finding."""
 
 SEVERITY_UNSPECIFIED: Severity.ValueType  # 0
-"""Not said; read it as SEVERITY_ERROR."""
+"""Not set; treat as SEVERITY_ERROR."""
 SEVERITY_ERROR: Severity.ValueType  # 1
-"""The document is rejected because of it."""
+"""The document is rejected because of the finding."""
 SEVERITY_WARNING: Severity.ValueType  # 2
-"""The document is accepted; a person should look at it."""
+"""The document is accepted; review is recommended."""
 Global___Severity: _TypeAlias = Severity  # noqa: Y015
 
 @_typing.final
 class Finding(_message.Message):
-    """One thing that is wrong in a document (a specification, a policy, a model's answer).
+    """One problem in a document (a specification, a policy, a model's answer).
     Findings travel in message bodies, never in status details, because there can be many of them.
     """
 
@@ -58,15 +58,15 @@ class Finding(_message.Message):
     SEVERITY_FIELD_NUMBER: _builtins.int
     REMEDY_FIELD_NUMBER: _builtins.int
     code: _builtins.str
-    """Stable UPPER_SNAKE name of the rule that was broken, such as `DUPLICATE_KEY`."""
+    """Stable UPPER_SNAKE name of the violated rule, such as `DUPLICATE_KEY`."""
     path: _builtins.str
     """JSON Pointer (RFC 6901) into the document; empty for the document as a whole."""
     message: _builtins.str
-    """One sentence for a person: the problem and the way out."""
+    """One sentence for display: the problem and the remedy."""
     severity: Global___Severity.ValueType
-    """Whether the document is rejected because of it."""
+    """Severity: an error rejects the document, a warning does not."""
     remedy: _builtins.str
-    """How to repair it, where that can be said apart from the message; may be empty."""
+    """Generic remedy for this kind of finding, if it differs from the message; may be empty."""
     def __init__(
         self,
         *,
@@ -114,7 +114,7 @@ Global___Money: _TypeAlias = Money  # noqa: Y015
 
 @_typing.final
 class TokenUsage(_message.Message):
-    """Tokens of one or more model calls, in the model's own tokens."""
+    """Token counts of one or more model calls, in the tokens of the model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -124,15 +124,15 @@ class TokenUsage(_message.Message):
     CACHE_WRITE_TOKENS_FIELD_NUMBER: _builtins.int
     REASONING_TOKENS_FIELD_NUMBER: _builtins.int
     input_tokens: _builtins.int
-    """All input tokens, the cached shares below included."""
+    """All input tokens, cached tokens included."""
     output_tokens: _builtins.int
     """All output tokens, reasoning included."""
     cache_read_tokens: _builtins.int
-    """The part of input_tokens that the provider read from its prompt cache."""
+    """Part of input_tokens that the provider read from its prompt cache."""
     cache_write_tokens: _builtins.int
-    """The part of input_tokens that the provider wrote to its prompt cache."""
+    """Part of input_tokens that the provider wrote to its prompt cache."""
     reasoning_tokens: _builtins.int
-    """The part of output_tokens that was spent on reasoning."""
+    """Part of output_tokens that was used for reasoning."""
     def __init__(
         self,
         *,
@@ -152,7 +152,7 @@ Global___TokenUsage: _TypeAlias = TokenUsage  # noqa: Y015
 
 @_typing.final
 class ModelUsage(_message.Message):
-    """What a piece of work used of language models. All zero when no model was called."""
+    """Model usage of an operation. All fields are zero when no model was called."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -164,15 +164,15 @@ class ModelUsage(_message.Message):
     """Requests sent to providers, retries and repairs included."""
     @_builtins.property
     def tokens(self) -> Global___TokenUsage:
-        """The sum of their tokens."""
+        """Sum of the tokens of these requests."""
 
     @_builtins.property
     def cost(self) -> Global___Money:
-        """What they cost; unset when a price is not known."""
+        """Cost; unset when a price is not known."""
 
     @_builtins.property
     def cache_savings(self) -> Global___Money:
-        """What the prompt cache saved against full price; negative when writing cost more than reading saved."""
+        """Saving by the prompt cache compared with the full price; negative when writing cost more than reading saved."""
 
     def __init__(
         self,
@@ -192,8 +192,8 @@ Global___ModelUsage: _TypeAlias = ModelUsage  # noqa: Y015
 
 @_typing.final
 class Budget(_message.Message):
-    """A cap on the model work of one request. Unset or zero fields are not limited by the caller;
-    the server's own limits always hold. Work stops *before* a cap would be passed.
+    """Budget: limit on the model usage of one request. Unset or zero fields set no limit;
+    the server's own limits always apply. Work stops *before* a limit would be exceeded.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -203,16 +203,16 @@ class Budget(_message.Message):
     MAX_COST_FIELD_NUMBER: _builtins.int
     MAX_TIME_FIELD_NUMBER: _builtins.int
     max_calls: _builtins.int
-    """Most model calls."""
+    """Maximum number of model calls."""
     max_tokens: _builtins.int
-    """Most tokens, input and output together."""
+    """Maximum number of tokens, input and output together."""
     @_builtins.property
     def max_cost(self) -> Global___Money:
-        """Most money."""
+        """Maximum cost."""
 
     @_builtins.property
     def max_time(self) -> _duration_pb2.Duration:
-        """Most time. The deadline of the call bounds it as well."""
+        """Maximum time. The deadline of the call applies as well."""
 
     def __init__(
         self,
@@ -232,16 +232,16 @@ Global___Budget: _TypeAlias = Budget  # noqa: Y015
 
 @_typing.final
 class FieldViolation(_message.Message):
-    """One wrong field of an item inside a batch."""
+    """One invalid field of a batch item."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     FIELD_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     field: _builtins.str
-    """The field's path in the item, such as `items[3].spec`."""
+    """Path of the field in the item, such as `items[3].spec`. It has no leading dot."""
     description: _builtins.str
-    """What is wrong and what to do, in one sentence."""
+    """Problem and remedy in one sentence."""
     def __init__(
         self,
         *,
@@ -258,8 +258,8 @@ Global___FieldViolation: _TypeAlias = FieldViolation  # noqa: Y015
 
 @_typing.final
 class ItemError(_message.Message):
-    """Why one item of a batch failed while the others went on. It says what a `google.rpc.Status` with
-    its `ErrorInfo`, `BadRequest` and `RetryInfo` would say, without open-ended types.
+    """Error of one item of a batch; the other items are not affected. It carries the same data as a
+    `google.rpc.Status` with `ErrorInfo`, `BadRequest` and `RetryInfo`, without open-ended types.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -293,20 +293,20 @@ class ItemError(_message.Message):
     code: _builtins.int
     """Number of the canonical code (`google.rpc.Code`), never 0."""
     reason: _builtins.str
-    """Stable UPPER_SNAKE reason for machines, as in `ErrorInfo.reason`."""
+    """Stable UPPER_SNAKE reason, as in `ErrorInfo.reason`; see `ErrorReason`."""
     message: _builtins.str
-    """One actionable sentence."""
+    """One sentence for display: the problem and the remedy."""
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Short machine-readable context (identifiers, limits), as in `ErrorInfo.metadata`."""
 
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___FieldViolation]:
-        """The wrong fields, when the item has some."""
+        """Invalid fields of the item; may be empty."""
 
     @_builtins.property
     def retry_after(self) -> _duration_pb2.Duration:
-        """How long to wait before a retry makes sense; unset when a retry is useless or the time unknown."""
+        """Time to wait before a retry; unset when a retry is useless or the time is not known."""
 
     def __init__(
         self,
@@ -328,7 +328,7 @@ Global___ItemError: _TypeAlias = ItemError  # noqa: Y015
 
 @_typing.final
 class Rate(_message.Message):
-    """A share observed in a sample, with the interval that its size allows."""
+    """Proportion observed in a sample, with its confidence interval."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -338,15 +338,15 @@ class Rate(_message.Message):
     LOW_FIELD_NUMBER: _builtins.int
     HIGH_FIELD_NUMBER: _builtins.int
     count: _builtins.int
-    """How often it happened."""
+    """Number of occurrences."""
     total: _builtins.int
-    """In how many trials."""
+    """Number of trials."""
     value: _builtins.float
     """count / total; 0 when total is 0."""
     low: _builtins.float
-    """Lower end of the 95 % interval (Wilson; Clopper-Pearson where count is 0 or total)."""
+    """Lower bound of the 95 % confidence interval (Wilson; Clopper-Pearson if count is 0 or total)."""
     high: _builtins.float
-    """Upper end of the same interval."""
+    """Upper bound of the same interval."""
     def __init__(
         self,
         *,

@@ -28,27 +28,27 @@ class _ParamTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ParamType.V
     PARAM_TYPE_UNSPECIFIED: _ParamType.ValueType  # 0
     """Never sent by a server."""
     PARAM_TYPE_INTEGER: _ParamType.ValueType  # 1
-    """A whole number."""
+    """An integer."""
     PARAM_TYPE_NUMBER: _ParamType.ValueType  # 2
-    """Any finite number."""
+    """A finite number."""
     PARAM_TYPE_STRING: _ParamType.ValueType  # 3
-    """A text."""
+    """A string."""
     PARAM_TYPE_BOOLEAN: _ParamType.ValueType  # 4
-    """True or false."""
+    """A boolean."""
 
 class ParamType(_ParamType, metaclass=_ParamTypeEnumTypeWrapper):
-    """The type of a parameter."""
+    """Type of a parameter."""
 
 PARAM_TYPE_UNSPECIFIED: ParamType.ValueType  # 0
 """Never sent by a server."""
 PARAM_TYPE_INTEGER: ParamType.ValueType  # 1
-"""A whole number."""
+"""An integer."""
 PARAM_TYPE_NUMBER: ParamType.ValueType  # 2
-"""Any finite number."""
+"""A finite number."""
 PARAM_TYPE_STRING: ParamType.ValueType  # 3
-"""A text."""
+"""A string."""
 PARAM_TYPE_BOOLEAN: ParamType.ValueType  # 4
-"""True or false."""
+"""A boolean."""
 Global___ParamType: _TypeAlias = ParamType  # noqa: Y015
 
 class _CauseKind:
@@ -60,31 +60,31 @@ class _CauseKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CauseKind.V
     CAUSE_KIND_UNSPECIFIED: _CauseKind.ValueType  # 0
     """Never sent by a server."""
     CAUSE_KIND_ACTION: _CauseKind.ValueType  # 1
-    """An action; `id` is the action's."""
+    """An action; `id` is the id of the action."""
     CAUSE_KIND_EVENT: _CauseKind.ValueType  # 2
-    """A random event, at its onset or while it lasts; `id` is the event's."""
+    """A random event, at its onset or during it; `id` is the id of the event."""
     CAUSE_KIND_SCHEDULE: _CauseKind.ValueType  # 3
-    """A scheduled effect that fell due; `id` is the schedule's."""
+    """A scheduled effect that became due; `id` is the id of the schedule."""
     CAUSE_KIND_DECAY: _CauseKind.ValueType  # 4
     """The decay of a turn; `id` is empty."""
     CAUSE_KIND_NARRATOR: _CauseKind.ValueType  # 5
-    """A change of the narrator's own, inside its scope; `id` is empty."""
+    """A change by the narrator, within its scope; `id` is empty."""
 
 class CauseKind(_CauseKind, metaclass=_CauseKindEnumTypeWrapper):
-    """What kind of rule brought a change or a log line about."""
+    """Kind of rule that caused a change or a log line."""
 
 CAUSE_KIND_UNSPECIFIED: CauseKind.ValueType  # 0
 """Never sent by a server."""
 CAUSE_KIND_ACTION: CauseKind.ValueType  # 1
-"""An action; `id` is the action's."""
+"""An action; `id` is the id of the action."""
 CAUSE_KIND_EVENT: CauseKind.ValueType  # 2
-"""A random event, at its onset or while it lasts; `id` is the event's."""
+"""A random event, at its onset or during it; `id` is the id of the event."""
 CAUSE_KIND_SCHEDULE: CauseKind.ValueType  # 3
-"""A scheduled effect that fell due; `id` is the schedule's."""
+"""A scheduled effect that became due; `id` is the id of the schedule."""
 CAUSE_KIND_DECAY: CauseKind.ValueType  # 4
 """The decay of a turn; `id` is empty."""
 CAUSE_KIND_NARRATOR: CauseKind.ValueType  # 5
-"""A change of the narrator's own, inside its scope; `id` is empty."""
+"""A change by the narrator, within its scope; `id` is empty."""
 Global___CauseKind: _TypeAlias = CauseKind  # noqa: Y015
 
 class _EffectOp:
@@ -96,11 +96,11 @@ class _EffectOpEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EffectOp.Val
     EFFECT_OP_UNSPECIFIED: _EffectOp.ValueType  # 0
     """Never sent by a server."""
     EFFECT_OP_SET: _EffectOp.ValueType  # 1
-    """The value was replaced, or the last key created."""
+    """The value was replaced, or the last key was created."""
     EFFECT_OP_INC: _EffectOp.ValueType  # 2
     """The number was increased."""
     EFFECT_OP_DEC: _EffectOp.ValueType  # 3
-    """The number was decreased; decay uses it as well."""
+    """The number was decreased; also used for decay."""
     EFFECT_OP_MUL: _EffectOp.ValueType  # 4
     """The number was multiplied."""
     EFFECT_OP_PATCH: _EffectOp.ValueType  # 5
@@ -108,19 +108,19 @@ class _EffectOpEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EffectOp.Val
     EFFECT_OP_PUSH: _EffectOp.ValueType  # 6
     """An element was appended to the array."""
     EFFECT_OP_POP: _EffectOp.ValueType  # 7
-    """The last element was taken off the array."""
+    """The last element was removed from the array."""
 
 class EffectOp(_EffectOp, metaclass=_EffectOpEnumTypeWrapper):
-    """The operation that wrote a value."""
+    """Operation that wrote a value."""
 
 EFFECT_OP_UNSPECIFIED: EffectOp.ValueType  # 0
 """Never sent by a server."""
 EFFECT_OP_SET: EffectOp.ValueType  # 1
-"""The value was replaced, or the last key created."""
+"""The value was replaced, or the last key was created."""
 EFFECT_OP_INC: EffectOp.ValueType  # 2
 """The number was increased."""
 EFFECT_OP_DEC: EffectOp.ValueType  # 3
-"""The number was decreased; decay uses it as well."""
+"""The number was decreased; also used for decay."""
 EFFECT_OP_MUL: EffectOp.ValueType  # 4
 """The number was multiplied."""
 EFFECT_OP_PATCH: EffectOp.ValueType  # 5
@@ -128,7 +128,7 @@ EFFECT_OP_PATCH: EffectOp.ValueType  # 5
 EFFECT_OP_PUSH: EffectOp.ValueType  # 6
 """An element was appended to the array."""
 EFFECT_OP_POP: EffectOp.ValueType  # 7
-"""The last element was taken off the array."""
+"""The last element was removed from the array."""
 Global___EffectOp: _TypeAlias = EffectOp  # noqa: Y015
 
 class _RunStatusKind:
@@ -140,27 +140,27 @@ class _RunStatusKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunStat
     RUN_STATUS_KIND_UNSPECIFIED: _RunStatusKind.ValueType  # 0
     """Never sent by a server."""
     RUN_STATUS_KIND_ONGOING: _RunStatusKind.ValueType  # 1
-    """Further turns can be taken."""
+    """The run accepts further turns."""
     RUN_STATUS_KIND_LOST: _RunStatusKind.ValueType  # 2
     """A loss condition holds."""
     RUN_STATUS_KIND_WON: _RunStatusKind.ValueType  # 3
     """A win condition holds."""
     RUN_STATUS_KIND_SURVIVED: _RunStatusKind.ValueType  # 4
-    """The horizon was reached with neither."""
+    """The horizon was reached without a loss or a win."""
 
 class RunStatusKind(_RunStatusKind, metaclass=_RunStatusKindEnumTypeWrapper):
-    """Whether a run goes on, and how it ended when it does not."""
+    """Status of a run: ongoing, or the way it ended."""
 
 RUN_STATUS_KIND_UNSPECIFIED: RunStatusKind.ValueType  # 0
 """Never sent by a server."""
 RUN_STATUS_KIND_ONGOING: RunStatusKind.ValueType  # 1
-"""Further turns can be taken."""
+"""The run accepts further turns."""
 RUN_STATUS_KIND_LOST: RunStatusKind.ValueType  # 2
 """A loss condition holds."""
 RUN_STATUS_KIND_WON: RunStatusKind.ValueType  # 3
 """A win condition holds."""
 RUN_STATUS_KIND_SURVIVED: RunStatusKind.ValueType  # 4
-"""The horizon was reached with neither."""
+"""The horizon was reached without a loss or a win."""
 Global___RunStatusKind: _TypeAlias = RunStatusKind  # noqa: Y015
 
 class _Persona:
@@ -170,48 +170,48 @@ class _Persona:
 class _PersonaEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Persona.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PERSONA_UNSPECIFIED: _Persona.ValueType  # 0
-    """The server's default, which is PERSONA_RANDOM."""
+    """The default of the server, PERSONA_RANDOM."""
     PERSONA_IDLE: _Persona.ValueType  # 1
-    """Takes no action."""
+    """Performs no action."""
     PERSONA_RANDOM: _Persona.ValueType  # 2
-    """Uniform over legal actions with uniform legal parameters."""
+    """Chooses uniformly among legal actions and legal parameters."""
     PERSONA_GREEDY: _Persona.ValueType  # 3
-    """Takes the action with the best margin to losing, one step ahead."""
+    """Chooses the action with the best margin to a loss, one step ahead."""
     PERSONA_CAUTIOUS: _Persona.ValueType  # 4
-    """Like greedy, but prefers the smallest worst case."""
+    """Like greedy, but minimizes the worst case."""
     PERSONA_PLANNER: _Persona.ValueType  # 5
-    """Bounded rollouts, the same seeds for every candidate."""
+    """Bounded rollouts, with the same seeds for every candidate."""
     PERSONA_SABOTEUR: _Persona.ValueType  # 6
-    """Takes the action with the worst margin, one step ahead."""
+    """Chooses the action with the worst margin to a loss, one step ahead."""
 
 class Persona(_Persona, metaclass=_PersonaEnumTypeWrapper):
-    """A simple player that simulations use. Each is deterministic for a seed."""
+    """Simulated player. Each persona is deterministic for a seed."""
 
 PERSONA_UNSPECIFIED: Persona.ValueType  # 0
-"""The server's default, which is PERSONA_RANDOM."""
+"""The default of the server, PERSONA_RANDOM."""
 PERSONA_IDLE: Persona.ValueType  # 1
-"""Takes no action."""
+"""Performs no action."""
 PERSONA_RANDOM: Persona.ValueType  # 2
-"""Uniform over legal actions with uniform legal parameters."""
+"""Chooses uniformly among legal actions and legal parameters."""
 PERSONA_GREEDY: Persona.ValueType  # 3
-"""Takes the action with the best margin to losing, one step ahead."""
+"""Chooses the action with the best margin to a loss, one step ahead."""
 PERSONA_CAUTIOUS: Persona.ValueType  # 4
-"""Like greedy, but prefers the smallest worst case."""
+"""Like greedy, but minimizes the worst case."""
 PERSONA_PLANNER: Persona.ValueType  # 5
-"""Bounded rollouts, the same seeds for every candidate."""
+"""Bounded rollouts, with the same seeds for every candidate."""
 PERSONA_SABOTEUR: Persona.ValueType  # 6
-"""Takes the action with the worst margin, one step ahead."""
+"""Chooses the action with the worst margin to a loss, one step ahead."""
 Global___Persona: _TypeAlias = Persona  # noqa: Y015
 
 @_typing.final
 class ParamValue(_message.Message):
-    """The engine's own words, shared by scenarios, sessions and generated tests.
+    """Types of the engine, shared by scenarios, sessions and generated tests.
 
-    Two notations for places are used throughout and never mixed:
-    - a *state path* names a value of the running state: `state.a.b[2]`, `state["odd key"]`;
-    - a *JSON Pointer* (RFC 6901) names a part of a document: `/actions/0/effects/2`.
+    Two notations for locations are used throughout:
+    - a *state path* addresses a value of the running state: `state.a.b[2]`, `state["odd key"]`;
+    - a *JSON Pointer* (RFC 6901) addresses a part of a document: `/actions/0/effects/2`.
 
-    A value given for a parameter of an action.
+    Value of an action parameter.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -220,11 +220,11 @@ class ParamValue(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     FLAG_FIELD_NUMBER: _builtins.int
     number: _builtins.float
-    """An integer or number parameter. Every number of the engine is a binary64."""
+    """Value of an integer or number parameter. Every number of the engine is a binary64."""
     text: _builtins.str
-    """A string parameter."""
+    """Value of a string parameter."""
     flag: _builtins.bool
-    """A boolean parameter."""
+    """Value of a boolean parameter."""
     def __init__(
         self,
         *,
@@ -244,7 +244,7 @@ Global___ParamValue: _TypeAlias = ParamValue  # noqa: Y015
 
 @_typing.final
 class Param(_message.Message):
-    """One parameter of an action: which values are legal."""
+    """One parameter of an action and its legal values."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -255,18 +255,18 @@ class Param(_message.Message):
     CHOICES_FIELD_NUMBER: _builtins.int
     MAX_LENGTH_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Its key in `ActionCall.params`."""
+    """Key in `ActionCall.params`."""
     type: Global___ParamType.ValueType
-    """Which member of ParamValue to send."""
+    """Type; it selects the member of ParamValue to set."""
     minimum: _builtins.float
-    """Smallest legal number, inclusive; unset when there is none."""
+    """Minimum, inclusive; unset for no minimum."""
     maximum: _builtins.float
-    """Largest legal number, inclusive; unset when there is none."""
+    """Maximum, inclusive; unset for no maximum."""
     max_length: _builtins.int
-    """Most characters (code points) of a text; unset when not limited beyond the engine's limit."""
+    """Maximum length of a string in code points; unset for the engine's limit."""
     @_builtins.property
     def choices(self) -> _containers.RepeatedCompositeFieldContainer[Global___ParamValue]:
-        """When not empty: the only legal values."""
+        """If not empty, the only legal values."""
 
     def __init__(
         self,
@@ -299,7 +299,7 @@ Global___Param: _TypeAlias = Param  # noqa: Y015
 
 @_typing.final
 class LegalAction(_message.Message):
-    """An action a player may try now."""
+    """An action that is legal in the current state."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -308,14 +308,14 @@ class LegalAction(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     PARAMS_FIELD_NUMBER: _builtins.int
     action_id: _builtins.str
-    """What to send as `ActionCall.action_id`."""
+    """Value to send as `ActionCall.action_id`."""
     name: _builtins.str
-    """Name for a person; the id when the scenario gives none."""
+    """Display name; the id if the scenario defines none."""
     description: _builtins.str
-    """What it does, for a person; may be empty."""
+    """Description for display; may be empty."""
     @_builtins.property
     def params(self) -> _containers.RepeatedCompositeFieldContainer[Global___Param]:
-        """Its parameters, in name order; all of them are required."""
+        """Parameters in name order; all of them are required."""
 
     def __init__(
         self,
@@ -335,7 +335,7 @@ Global___LegalAction: _TypeAlias = LegalAction  # noqa: Y015
 
 @_typing.final
 class ActionCall(_message.Message):
-    """An action that is to be taken, with its parameters."""
+    """An action to perform, with its parameters."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -363,7 +363,7 @@ class ActionCall(_message.Message):
     ACTION_ID_FIELD_NUMBER: _builtins.int
     PARAMS_FIELD_NUMBER: _builtins.int
     action_id: _builtins.str
-    """Required. The action's id in the scenario."""
+    """Required. Id of the action in the scenario."""
     @_builtins.property
     def params(self) -> _containers.MessageMap[_builtins.str, Global___ParamValue]:
         """A value for each parameter of the action."""
@@ -384,16 +384,16 @@ Global___ActionCall: _TypeAlias = ActionCall  # noqa: Y015
 
 @_typing.final
 class Cause(_message.Message):
-    """What brought a change or a log line about. Every change has exactly one cause."""
+    """Cause of a change or a log line. Every change has exactly one cause."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     KIND_FIELD_NUMBER: _builtins.int
     ID_FIELD_NUMBER: _builtins.int
     kind: Global___CauseKind.ValueType
-    """The kind of rule."""
+    """Kind of rule."""
     id: _builtins.str
-    """The rule's id in the scenario; empty for kinds that have none."""
+    """Id of the rule in the scenario; empty for kinds without an id."""
     def __init__(
         self,
         *,
@@ -410,7 +410,7 @@ Global___Cause: _TypeAlias = Cause  # noqa: Y015
 
 @_typing.final
 class Change(_message.Message):
-    """One change of the state, in the order in which changes were made."""
+    """One change of the state. Changes are listed in the order they were made."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -422,14 +422,14 @@ class Change(_message.Message):
     path: _builtins.str
     """State path of the value that changed."""
     op: Global___EffectOp.ValueType
-    """What was done to it."""
+    """Operation that changed the value."""
     before: _builtins.bytes
     """The value before, as JSON in UTF-8; unset when the path did not exist."""
     after: _builtins.bytes
     """The value after, as JSON in UTF-8; unset when the path no longer exists."""
     @_builtins.property
     def cause(self) -> Global___Cause:
-        """Why."""
+        """Reason for display."""
 
     def __init__(
         self,
@@ -457,7 +457,7 @@ Global___Change: _TypeAlias = Change  # noqa: Y015
 
 @_typing.final
 class LogLine(_message.Message):
-    """One line that a rule wrote to the session's log."""
+    """One line that a rule wrote to the log of the session."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -465,12 +465,12 @@ class LogLine(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
     turn: _builtins.int
-    """The turn in which it was written, from 1."""
+    """Turn of the line, from 1."""
     message: _builtins.str
-    """The text."""
+    """Text of the line."""
     @_builtins.property
     def cause(self) -> Global___Cause:
-        """Which rule wrote it."""
+        """Rule that wrote the line."""
 
     def __init__(
         self,
@@ -489,7 +489,7 @@ Global___LogLine: _TypeAlias = LogLine  # noqa: Y015
 
 @_typing.final
 class RuleError(_message.Message):
-    """A rule of the scenario that could not be applied, or that forbids what was asked."""
+    """A rule of the scenario that failed or that forbids the action."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -501,7 +501,7 @@ class RuleError(_message.Message):
     rule: _builtins.str
     """JSON Pointer of the rule in the specification."""
     message: _builtins.str
-    """One sentence for a person. It holds no value that the reader may not see."""
+    """One sentence for display. It contains no value that is hidden from the point of view."""
     def __init__(
         self,
         *,
@@ -530,17 +530,17 @@ class Roll(_message.Message):
     SUCCESS_FIELD_NUMBER: _builtins.int
     INDEX_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
-    """What is being tried, in the roller's words."""
+    """Kind of check, in the words of the narrator."""
     target: _builtins.str
-    """Whom or what it is tried on; may be empty."""
+    """Target of the check; may be empty."""
     difficulty: _builtins.int
-    """The least value that succeeds."""
+    """Smallest value that succeeds."""
     value: _builtins.int
-    """What was rolled, 1 to 20."""
+    """Rolled value, 1 to 20."""
     success: _builtins.bool
-    """Whether value >= difficulty."""
+    """True if value >= difficulty."""
     index: _builtins.int
-    """How many rolls with the same kind and target came before it in this turn."""
+    """Number of earlier rolls with the same kind and target in this turn."""
     def __init__(
         self,
         *,
@@ -561,7 +561,7 @@ Global___Roll: _TypeAlias = Roll  # noqa: Y015
 
 @_typing.final
 class RunStatus(_message.Message):
-    """The standing of a run after its last completed turn."""
+    """Status of a run after its last completed turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -569,11 +569,11 @@ class RunStatus(_message.Message):
     CONDITION_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     kind: Global___RunStatusKind.ValueType
-    """Whether it goes on, and how it ended."""
+    """Ongoing, or the way the run ended."""
     condition: _builtins.str
-    """Id of the loss or win condition that ended it; empty otherwise."""
+    """Id of the loss or win condition that ended the run; empty otherwise."""
     message: _builtins.str
-    """That condition's message for the player; may be empty."""
+    """Message of that condition for the player; may be empty."""
     def __init__(
         self,
         *,
@@ -591,7 +591,7 @@ Global___RunStatus: _TypeAlias = RunStatus  # noqa: Y015
 
 @_typing.final
 class NamedCount(_message.Message):
-    """How often something that has an id was counted."""
+    """Count of an item that has an id."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -600,7 +600,7 @@ class NamedCount(_message.Message):
     id: _builtins.str
     """Id of the condition, action or event."""
     count: _builtins.int
-    """How often."""
+    """Number of occurrences."""
     def __init__(
         self,
         *,

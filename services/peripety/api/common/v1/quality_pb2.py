@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$peripety/api/common/v1/quality.proto\x12\x16peripety.api.common.v1\"d\n\x08\x43overage\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0f\n\x07\x63overed\x18\x02 \x01(\x05\x12\x11\n\treachable\x18\x03 \x01(\x05\x12\x11\n\tuncovered\x18\x04 \x03(\t\x12\x13\n\x0bunreachable\x18\x05 \x03(\t\"\xc4\x01\n\x06Mutant\x12\x11\n\tmutant_id\x18\x01 \x01(\t\x12\x10\n\x08operator\x18\x02 \x01(\t\x12\x0c\n\x04path\x18\x03 \x01(\t\x12\x13\n\x06\x62\x65\x66ore\x18\x04 \x01(\x0cH\x00\x88\x01\x01\x12\x12\n\x05\x61\x66ter\x18\x05 \x01(\x0cH\x01\x88\x01\x01\x12\x36\n\x07outcome\x18\x06 \x01(\x0e\x32%.peripety.api.common.v1.MutantOutcome\x12\x11\n\tkilled_by\x18\x07 \x03(\tB\t\n\x07_beforeB\x08\n\x06_after\"\x87\x01\n\rMutationScore\x12\x0e\n\x06killed\x18\x01 \x01(\x05\x12\x10\n\x08survived\x18\x02 \x01(\x05\x12\x12\n\nequivalent\x18\x03 \x01(\x05\x12\r\n\x05score\x18\x04 \x01(\x01\x12\x31\n\tsurvivors\x18\x05 \x03(\x0b\x32\x1e.peripety.api.common.v1.Mutant*\xa2\x01\n\rMutantOutcome\x12\x1e\n\x1aMUTANT_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n\x15MUTANT_OUTCOME_KILLED\x10\x01\x12\x1b\n\x17MUTANT_OUTCOME_SURVIVED\x10\x02\x12\x1d\n\x19MUTANT_OUTCOME_EQUIVALENT\x10\x03\x12\x1a\n\x16MUTANT_OUTCOME_INVALID\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$peripety/api/common/v1/quality.proto\x12\x16peripety.api.common.v1\"d\n\x08\x43overage\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0f\n\x07\x63overed\x18\x02 \x01(\x05\x12\x11\n\treachable\x18\x03 \x01(\x05\x12\x11\n\tuncovered\x18\x04 \x03(\t\x12\x13\n\x0bunreachable\x18\x05 \x03(\t\"\xc4\x01\n\x06Mutant\x12\x11\n\tmutant_id\x18\x01 \x01(\t\x12\x10\n\x08operator\x18\x02 \x01(\t\x12\x0c\n\x04path\x18\x03 \x01(\t\x12\x13\n\x06\x62\x65\x66ore\x18\x04 \x01(\x0cH\x00\x88\x01\x01\x12\x12\n\x05\x61\x66ter\x18\x05 \x01(\x0cH\x01\x88\x01\x01\x12\x36\n\x07outcome\x18\x06 \x01(\x0e\x32%.peripety.api.common.v1.MutantOutcome\x12\x11\n\tkilled_by\x18\x07 \x03(\tB\t\n\x07_beforeB\x08\n\x06_after\"\x87\x01\n\rMutationScore\x12\x0e\n\x06killed\x18\x01 \x01(\x05\x12\x10\n\x08survived\x18\x02 \x01(\x05\x12\x12\n\nequivalent\x18\x03 \x01(\x05\x12\r\n\x05score\x18\x04 \x01(\x01\x12\x31\n\tsurvivors\x18\x05 \x03(\x0b\x32\x1e.peripety.api.common.v1.Mutant*\xa2\x01\n\rMutantOutcome\x12\x1e\n\x1aMUTANT_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n\x15MUTANT_OUTCOME_KILLED\x10\x01\x12\x1b\n\x17MUTANT_OUTCOME_SURVIVED\x10\x02\x12\x1d\n\x19MUTANT_OUTCOME_EQUIVALENT\x10\x03\x12\x1a\n\x16MUTANT_OUTCOME_INVALID\x10\x04\x42T\n\x16peripety.api.common.v1P\x01Z\x1fperipety/api/common/v1;commonv1\xaa\x02\x16Peripety.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'peripety.api.common.v1.quality_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\026peripety.api.common.v1P\001Z\037peripety/api/common/v1;commonv1\252\002\026Peripety.Api.Common.V1'
   _globals['_MUTANTOUTCOME']._serialized_start=504
   _globals['_MUTANTOUTCOME']._serialized_end=666
   _globals['_COVERAGE']._serialized_start=64

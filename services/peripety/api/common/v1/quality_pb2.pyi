@@ -28,34 +28,34 @@ class _MutantOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MutantO
     MUTANT_OUTCOME_UNSPECIFIED: _MutantOutcome.ValueType  # 0
     """Never sent by a server."""
     MUTANT_OUTCOME_KILLED: _MutantOutcome.ValueType  # 1
-    """A test tells it from the original."""
+    """A test distinguishes the mutant from the original."""
     MUTANT_OUTCOME_SURVIVED: _MutantOutcome.ValueType  # 2
-    """No test does."""
+    """No test distinguishes the mutant from the original."""
     MUTANT_OUTCOME_EQUIVALENT: _MutantOutcome.ValueType  # 3
-    """It was proved to mean the same as the original. It does not count."""
+    """The mutant is proved to be equivalent to the original. It does not count."""
     MUTANT_OUTCOME_INVALID: _MutantOutcome.ValueType  # 4
-    """It could not be run. It does not count."""
+    """The mutant could not be run. It does not count."""
 
 class MutantOutcome(_MutantOutcome, metaclass=_MutantOutcomeEnumTypeWrapper):
-    """What became of a mutant."""
+    """Outcome of a mutant."""
 
 MUTANT_OUTCOME_UNSPECIFIED: MutantOutcome.ValueType  # 0
 """Never sent by a server."""
 MUTANT_OUTCOME_KILLED: MutantOutcome.ValueType  # 1
-"""A test tells it from the original."""
+"""A test distinguishes the mutant from the original."""
 MUTANT_OUTCOME_SURVIVED: MutantOutcome.ValueType  # 2
-"""No test does."""
+"""No test distinguishes the mutant from the original."""
 MUTANT_OUTCOME_EQUIVALENT: MutantOutcome.ValueType  # 3
-"""It was proved to mean the same as the original. It does not count."""
+"""The mutant is proved to be equivalent to the original. It does not count."""
 MUTANT_OUTCOME_INVALID: MutantOutcome.ValueType  # 4
-"""It could not be run. It does not count."""
+"""The mutant could not be run. It does not count."""
 Global___MutantOutcome: _TypeAlias = MutantOutcome  # noqa: Y015
 
 @_typing.final
 class Coverage(_message.Message):
-    """How well a set of tests or scenarios checks what it is about, measured by running it.
+    """Measured quality of a set of tests or scenarios: coverage and mutation score.
 
-    How many targets of one kind are reached.
+    Coverage of one kind of target.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -68,16 +68,16 @@ class Coverage(_message.Message):
     kind: _builtins.str
     """Stable lower_snake_case name of the kind, such as `rule`, `condition_decision` or `boundary`."""
     covered: _builtins.int
-    """Targets that are reached."""
+    """Number of covered targets."""
     reachable: _builtins.int
-    """Targets that can be reached at all."""
+    """Number of reachable targets."""
     @_builtins.property
     def uncovered(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """JSON Pointers of reachable targets that are not reached, at most 100."""
+        """JSON Pointers of reachable targets that are not covered, at most 100."""
 
     @_builtins.property
     def unreachable(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """JSON Pointers of targets that nothing can reach, at most 100. They do not count."""
+        """JSON Pointers of unreachable targets, at most 100. They do not count."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ Global___Coverage: _TypeAlias = Coverage  # noqa: Y015
 
 @_typing.final
 class Mutant(_message.Message):
-    """A small change of a document that its tests should notice."""
+    """A mutant: a small change of a document that its tests should detect."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -110,7 +110,7 @@ class Mutant(_message.Message):
     OUTCOME_FIELD_NUMBER: _builtins.int
     KILLED_BY_FIELD_NUMBER: _builtins.int
     mutant_id: _builtins.str
-    """Names it within the document and the version of the operators."""
+    """Id of the mutant, unique within the document and the version of the operators."""
     operator: _builtins.str
     """Stable lower_snake_case name of the operator, such as `swap_comparison`."""
     path: _builtins.str
@@ -120,10 +120,10 @@ class Mutant(_message.Message):
     after: _builtins.bytes
     """The part after, as JSON in UTF-8; unset when the operator removed it."""
     outcome: Global___MutantOutcome.ValueType
-    """What became of it."""
+    """Outcome."""
     @_builtins.property
     def killed_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The tests that kill it, at most 100."""
+        """Tests that kill the mutant, at most 100."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ Global___Mutant: _TypeAlias = Mutant  # noqa: Y015
 
 @_typing.final
 class MutationScore(_message.Message):
-    """How many mutants the tests kill."""
+    """Mutation score: share of mutants that the tests kill."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -163,16 +163,16 @@ class MutationScore(_message.Message):
     SCORE_FIELD_NUMBER: _builtins.int
     SURVIVORS_FIELD_NUMBER: _builtins.int
     killed: _builtins.int
-    """Mutants that a test kills."""
+    """Number of killed mutants."""
     survived: _builtins.int
-    """Mutants that no test kills."""
+    """Number of surviving mutants."""
     equivalent: _builtins.int
-    """Mutants that mean the same as the original."""
+    """Number of equivalent mutants."""
     score: _builtins.float
-    """killed / (killed + survived); 0 when there are none."""
+    """killed / (killed + survived); 0 if both are 0."""
     @_builtins.property
     def survivors(self) -> _containers.RepeatedCompositeFieldContainer[Global___Mutant]:
-        """Mutants that survive, at most 100."""
+        """Surviving mutants, at most 100."""
 
     def __init__(
         self,

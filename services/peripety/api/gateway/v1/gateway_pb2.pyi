@@ -31,21 +31,21 @@ class _ChatRoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChatRole.Val
     CHAT_ROLE_UNSPECIFIED: _ChatRole.ValueType  # 0
     """Never valid in a request."""
     CHAT_ROLE_SYSTEM: _ChatRole.ValueType  # 1
-    """Instructions. Valid only after the first message; the system text proper is `Prompt.system`."""
+    """Instructions. Valid only after the first message; `Prompt.system` holds the main instructions."""
     CHAT_ROLE_USER: _ChatRole.ValueType  # 2
-    """The user, and the results of tools."""
+    """The user; also carries the results of tools."""
     CHAT_ROLE_ASSISTANT: _ChatRole.ValueType  # 3
     """The model."""
 
 class ChatRole(_ChatRole, metaclass=_ChatRoleEnumTypeWrapper):
-    """Who speaks."""
+    """Role of a message."""
 
 CHAT_ROLE_UNSPECIFIED: ChatRole.ValueType  # 0
 """Never valid in a request."""
 CHAT_ROLE_SYSTEM: ChatRole.ValueType  # 1
-"""Instructions. Valid only after the first message; the system text proper is `Prompt.system`."""
+"""Instructions. Valid only after the first message; `Prompt.system` holds the main instructions."""
 CHAT_ROLE_USER: ChatRole.ValueType  # 2
-"""The user, and the results of tools."""
+"""The user; also carries the results of tools."""
 CHAT_ROLE_ASSISTANT: ChatRole.ValueType  # 3
 """The model."""
 Global___ChatRole: _TypeAlias = ChatRole  # noqa: Y015
@@ -57,29 +57,29 @@ class _ToolChoiceMode:
 class _ToolChoiceModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolChoiceMode.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TOOL_CHOICE_MODE_UNSPECIFIED: _ToolChoiceMode.ValueType  # 0
-    """The default, which is TOOL_CHOICE_MODE_AUTO when tools are offered."""
+    """The default, TOOL_CHOICE_MODE_AUTO when tools are offered."""
     TOOL_CHOICE_MODE_AUTO: _ToolChoiceMode.ValueType  # 1
     """The model decides."""
     TOOL_CHOICE_MODE_NONE: _ToolChoiceMode.ValueType  # 2
-    """It must not call any."""
+    """The model must not call a tool."""
     TOOL_CHOICE_MODE_ANY: _ToolChoiceMode.ValueType  # 3
-    """It must call at least one."""
+    """The model must call at least one tool."""
     TOOL_CHOICE_MODE_NAMED: _ToolChoiceMode.ValueType  # 4
-    """It must call the named one."""
+    """The model must call the named tool."""
 
 class ToolChoiceMode(_ToolChoiceMode, metaclass=_ToolChoiceModeEnumTypeWrapper):
-    """How free the model is to call tools."""
+    """Mode of the choice of tools."""
 
 TOOL_CHOICE_MODE_UNSPECIFIED: ToolChoiceMode.ValueType  # 0
-"""The default, which is TOOL_CHOICE_MODE_AUTO when tools are offered."""
+"""The default, TOOL_CHOICE_MODE_AUTO when tools are offered."""
 TOOL_CHOICE_MODE_AUTO: ToolChoiceMode.ValueType  # 1
 """The model decides."""
 TOOL_CHOICE_MODE_NONE: ToolChoiceMode.ValueType  # 2
-"""It must not call any."""
+"""The model must not call a tool."""
 TOOL_CHOICE_MODE_ANY: ToolChoiceMode.ValueType  # 3
-"""It must call at least one."""
+"""The model must call at least one tool."""
 TOOL_CHOICE_MODE_NAMED: ToolChoiceMode.ValueType  # 4
-"""It must call the named one."""
+"""The model must call the named tool."""
 Global___ToolChoiceMode: _TypeAlias = ToolChoiceMode  # noqa: Y015
 
 class _CacheTtl:
@@ -89,21 +89,21 @@ class _CacheTtl:
 class _CacheTtlEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CacheTtl.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     CACHE_TTL_UNSPECIFIED: _CacheTtl.ValueType  # 0
-    """The default, which is CACHE_TTL_FIVE_MINUTES."""
+    """The default, CACHE_TTL_FIVE_MINUTES."""
     CACHE_TTL_FIVE_MINUTES: _CacheTtl.ValueType  # 1
-    """Cheaper to write."""
+    """Five minutes; cheaper to write."""
     CACHE_TTL_ONE_HOUR: _CacheTtl.ValueType  # 2
-    """Dearer to write, for prompts that come back after a pause."""
+    """One hour; more expensive to write, for prompts that return after a pause."""
 
 class CacheTtl(_CacheTtl, metaclass=_CacheTtlEnumTypeWrapper):
-    """How long a provider keeps a cached prefix."""
+    """Lifetime of a cached prefix at the provider."""
 
 CACHE_TTL_UNSPECIFIED: CacheTtl.ValueType  # 0
-"""The default, which is CACHE_TTL_FIVE_MINUTES."""
+"""The default, CACHE_TTL_FIVE_MINUTES."""
 CACHE_TTL_FIVE_MINUTES: CacheTtl.ValueType  # 1
-"""Cheaper to write."""
+"""Five minutes; cheaper to write."""
 CACHE_TTL_ONE_HOUR: CacheTtl.ValueType  # 2
-"""Dearer to write, for prompts that come back after a pause."""
+"""One hour; more expensive to write, for prompts that return after a pause."""
 Global___CacheTtl: _TypeAlias = CacheTtl  # noqa: Y015
 
 class _ResponseCacheMode:
@@ -113,25 +113,25 @@ class _ResponseCacheMode:
 class _ResponseCacheModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ResponseCacheMode.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     RESPONSE_CACHE_MODE_UNSPECIFIED: _ResponseCacheMode.ValueType  # 0
-    """The default, which is RESPONSE_CACHE_MODE_OFF."""
+    """The default, RESPONSE_CACHE_MODE_OFF."""
     RESPONSE_CACHE_MODE_OFF: _ResponseCacheMode.ValueType  # 1
-    """Always ask the model, store nothing."""
+    """Always call the model; store nothing."""
     RESPONSE_CACHE_MODE_USE: _ResponseCacheMode.ValueType  # 2
-    """Use a stored answer, else ask and store. Nothing truncated or refused is ever stored."""
+    """Return a stored answer, or call the model and store its answer. Truncated and refused answers are never stored."""
     RESPONSE_CACHE_MODE_REFRESH: _ResponseCacheMode.ValueType  # 3
-    """Ask the model and store its answer in place of the old one."""
+    """Call the model and replace the stored answer."""
 
 class ResponseCacheMode(_ResponseCacheMode, metaclass=_ResponseCacheModeEnumTypeWrapper):
-    """What to do with answers that were stored for exactly the same request."""
+    """Use of responses that were stored for an identical request."""
 
 RESPONSE_CACHE_MODE_UNSPECIFIED: ResponseCacheMode.ValueType  # 0
-"""The default, which is RESPONSE_CACHE_MODE_OFF."""
+"""The default, RESPONSE_CACHE_MODE_OFF."""
 RESPONSE_CACHE_MODE_OFF: ResponseCacheMode.ValueType  # 1
-"""Always ask the model, store nothing."""
+"""Always call the model; store nothing."""
 RESPONSE_CACHE_MODE_USE: ResponseCacheMode.ValueType  # 2
-"""Use a stored answer, else ask and store. Nothing truncated or refused is ever stored."""
+"""Return a stored answer, or call the model and store its answer. Truncated and refused answers are never stored."""
 RESPONSE_CACHE_MODE_REFRESH: ResponseCacheMode.ValueType  # 3
-"""Ask the model and store its answer in place of the old one."""
+"""Call the model and replace the stored answer."""
 Global___ResponseCacheMode: _TypeAlias = ResponseCacheMode  # noqa: Y015
 
 class _StopReason:
@@ -143,31 +143,31 @@ class _StopReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StopReason
     STOP_REASON_UNSPECIFIED: _StopReason.ValueType  # 0
     """Never sent by a server."""
     STOP_REASON_END: _StopReason.ValueType  # 1
-    """It had finished, or met a stop sequence."""
+    """The answer is complete, or a stop sequence was reached."""
     STOP_REASON_LENGTH: _StopReason.ValueType  # 2
-    """It reached the most tokens it may write."""
+    """The maximum number of output tokens was reached."""
     STOP_REASON_REFUSAL: _StopReason.ValueType  # 3
-    """It, or the provider's filter, refused."""
+    """The model or the filter of the provider refused."""
     STOP_REASON_TOOL_USE: _StopReason.ValueType  # 4
-    """It wants tools called."""
+    """The model calls tools."""
     STOP_REASON_OTHER: _StopReason.ValueType  # 5
-    """Something that this version has no name for."""
+    """Another reason, unknown to this version."""
 
 class StopReason(_StopReason, metaclass=_StopReasonEnumTypeWrapper):
-    """Why the model stopped."""
+    """Reason why the model stopped."""
 
 STOP_REASON_UNSPECIFIED: StopReason.ValueType  # 0
 """Never sent by a server."""
 STOP_REASON_END: StopReason.ValueType  # 1
-"""It had finished, or met a stop sequence."""
+"""The answer is complete, or a stop sequence was reached."""
 STOP_REASON_LENGTH: StopReason.ValueType  # 2
-"""It reached the most tokens it may write."""
+"""The maximum number of output tokens was reached."""
 STOP_REASON_REFUSAL: StopReason.ValueType  # 3
-"""It, or the provider's filter, refused."""
+"""The model or the filter of the provider refused."""
 STOP_REASON_TOOL_USE: StopReason.ValueType  # 4
-"""It wants tools called."""
+"""The model calls tools."""
 STOP_REASON_OTHER: StopReason.ValueType  # 5
-"""Something that this version has no name for."""
+"""Another reason, unknown to this version."""
 Global___StopReason: _TypeAlias = StopReason  # noqa: Y015
 
 class _SchemaMethod:
@@ -179,27 +179,27 @@ class _SchemaMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SchemaMe
     SCHEMA_METHOD_UNSPECIFIED: _SchemaMethod.ValueType  # 0
     """No schema was given."""
     SCHEMA_METHOD_NATIVE: _SchemaMethod.ValueType  # 1
-    """The provider's own structured output."""
+    """Structured output of the provider."""
     SCHEMA_METHOD_TOOL: _SchemaMethod.ValueType  # 2
     """A tool whose arguments are the answer."""
     SCHEMA_METHOD_GRAMMAR: _SchemaMethod.ValueType  # 3
-    """A grammar that the sampler follows."""
+    """A grammar that constrains sampling."""
     SCHEMA_METHOD_EXTRACTION: _SchemaMethod.ValueType  # 4
-    """The JSON was found in free text."""
+    """JSON extracted from free text."""
 
 class SchemaMethod(_SchemaMethod, metaclass=_SchemaMethodEnumTypeWrapper):
-    """How an answer was brought to match its schema."""
+    """Method that makes an answer match its schema."""
 
 SCHEMA_METHOD_UNSPECIFIED: SchemaMethod.ValueType  # 0
 """No schema was given."""
 SCHEMA_METHOD_NATIVE: SchemaMethod.ValueType  # 1
-"""The provider's own structured output."""
+"""Structured output of the provider."""
 SCHEMA_METHOD_TOOL: SchemaMethod.ValueType  # 2
 """A tool whose arguments are the answer."""
 SCHEMA_METHOD_GRAMMAR: SchemaMethod.ValueType  # 3
-"""A grammar that the sampler follows."""
+"""A grammar that constrains sampling."""
 SCHEMA_METHOD_EXTRACTION: SchemaMethod.ValueType  # 4
-"""The JSON was found in free text."""
+"""JSON extracted from free text."""
 Global___SchemaMethod: _TypeAlias = SchemaMethod  # noqa: Y015
 
 class _CacheBlock:
@@ -215,12 +215,12 @@ class _CacheBlockEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CacheBlock
     CACHE_BLOCK_SYSTEM: _CacheBlock.ValueType  # 2
     """The system text."""
     CACHE_BLOCK_MESSAGE: _CacheBlock.ValueType  # 3
-    """A message; `message_index` says which."""
+    """A message; `message_index` is its index."""
     CACHE_BLOCK_MODEL: _CacheBlock.ValueType  # 4
-    """The choice of the model, each of which has a cache of its own; only in `first_difference`."""
+    """The model; each model has its own cache. Only in `first_difference`."""
 
 class CacheBlock(_CacheBlock, metaclass=_CacheBlockEnumTypeWrapper):
-    """What kind of block a cache breakpoint stands behind."""
+    """Kind of block that a cache breakpoint follows."""
 
 CACHE_BLOCK_UNSPECIFIED: CacheBlock.ValueType  # 0
 """Never sent by a server."""
@@ -229,9 +229,9 @@ CACHE_BLOCK_TOOLS: CacheBlock.ValueType  # 1
 CACHE_BLOCK_SYSTEM: CacheBlock.ValueType  # 2
 """The system text."""
 CACHE_BLOCK_MESSAGE: CacheBlock.ValueType  # 3
-"""A message; `message_index` says which."""
+"""A message; `message_index` is its index."""
 CACHE_BLOCK_MODEL: CacheBlock.ValueType  # 4
-"""The choice of the model, each of which has a cache of its own; only in `first_difference`."""
+"""The model; each model has its own cache. Only in `first_difference`."""
 Global___CacheBlock: _TypeAlias = CacheBlock  # noqa: Y015
 
 class _HistoryStrategy:
@@ -241,25 +241,25 @@ class _HistoryStrategy:
 class _HistoryStrategyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HistoryStrategy.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     HISTORY_STRATEGY_UNSPECIFIED: _HistoryStrategy.ValueType  # 0
-    """The default, which is HISTORY_STRATEGY_COMPACT."""
+    """The default, HISTORY_STRATEGY_COMPACT."""
     HISTORY_STRATEGY_COMPACT: _HistoryStrategy.ValueType  # 1
-    """Cut to half the limit at once, rarely, so that the cached prefix lives long."""
+    """Truncate to half the limit at once. This is rare, so the cached prefix lives long."""
     HISTORY_STRATEGY_SLIDING_WINDOW: _HistoryStrategy.ValueType  # 2
-    """Drop the oldest turn at each new one. It rewrites the provider's cache every turn."""
+    """Drop the oldest turn for each new one. It invalidates the provider's cache every turn."""
     HISTORY_STRATEGY_REFUSE: _HistoryStrategy.ValueType  # 3
-    """Refuse further turns with FAILED_PRECONDITION."""
+    """Reject further turns with FAILED_PRECONDITION."""
 
 class HistoryStrategy(_HistoryStrategy, metaclass=_HistoryStrategyEnumTypeWrapper):
-    """What is done with a history that has grown too long."""
+    """Strategy for a history that exceeds its limit."""
 
 HISTORY_STRATEGY_UNSPECIFIED: HistoryStrategy.ValueType  # 0
-"""The default, which is HISTORY_STRATEGY_COMPACT."""
+"""The default, HISTORY_STRATEGY_COMPACT."""
 HISTORY_STRATEGY_COMPACT: HistoryStrategy.ValueType  # 1
-"""Cut to half the limit at once, rarely, so that the cached prefix lives long."""
+"""Truncate to half the limit at once. This is rare, so the cached prefix lives long."""
 HISTORY_STRATEGY_SLIDING_WINDOW: HistoryStrategy.ValueType  # 2
-"""Drop the oldest turn at each new one. It rewrites the provider's cache every turn."""
+"""Drop the oldest turn for each new one. It invalidates the provider's cache every turn."""
 HISTORY_STRATEGY_REFUSE: HistoryStrategy.ValueType  # 3
-"""Refuse further turns with FAILED_PRECONDITION."""
+"""Reject further turns with FAILED_PRECONDITION."""
 Global___HistoryStrategy: _TypeAlias = HistoryStrategy  # noqa: Y015
 
 class _UsageDimension:
@@ -280,7 +280,7 @@ class _UsageDimensionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UsageD
     """The day, in UTC."""
 
 class UsageDimension(_UsageDimension, metaclass=_UsageDimensionEnumTypeWrapper):
-    """What usage can be grouped by."""
+    """Dimension to group usage by."""
 
 USAGE_DIMENSION_UNSPECIFIED: UsageDimension.ValueType  # 0
 """Never valid in a request."""
@@ -303,54 +303,54 @@ class _ModelCapabilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Model
     MODEL_CAPABILITY_UNSPECIFIED: _ModelCapability.ValueType  # 0
     """Never sent by a server."""
     MODEL_CAPABILITY_TOOLS: _ModelCapability.ValueType  # 1
-    """Calls tools."""
+    """Tool calls."""
     MODEL_CAPABILITY_PARALLEL_TOOLS: _ModelCapability.ValueType  # 2
-    """Calls several tools at once."""
+    """Several tool calls at once."""
     MODEL_CAPABILITY_NATIVE_SCHEMA: _ModelCapability.ValueType  # 3
-    """Holds its answer to a JSON Schema by itself."""
+    """Structured output by JSON Schema."""
     MODEL_CAPABILITY_GRAMMAR: _ModelCapability.ValueType  # 4
-    """Follows a grammar."""
+    """Sampling by a grammar."""
     MODEL_CAPABILITY_REASONING: _ModelCapability.ValueType  # 5
-    """Reasons before it answers."""
+    """Reasoning before the answer."""
     MODEL_CAPABILITY_PROMPT_CACHE: _ModelCapability.ValueType  # 6
-    """Caches prompts."""
+    """Prompt caching."""
     MODEL_CAPABILITY_SEED: _ModelCapability.ValueType  # 7
-    """Repeats itself for the same seed."""
+    """Reproducible answers for the same seed."""
 
 class ModelCapability(_ModelCapability, metaclass=_ModelCapabilityEnumTypeWrapper):
-    """Something a model can do."""
+    """Capability of a model."""
 
 MODEL_CAPABILITY_UNSPECIFIED: ModelCapability.ValueType  # 0
 """Never sent by a server."""
 MODEL_CAPABILITY_TOOLS: ModelCapability.ValueType  # 1
-"""Calls tools."""
+"""Tool calls."""
 MODEL_CAPABILITY_PARALLEL_TOOLS: ModelCapability.ValueType  # 2
-"""Calls several tools at once."""
+"""Several tool calls at once."""
 MODEL_CAPABILITY_NATIVE_SCHEMA: ModelCapability.ValueType  # 3
-"""Holds its answer to a JSON Schema by itself."""
+"""Structured output by JSON Schema."""
 MODEL_CAPABILITY_GRAMMAR: ModelCapability.ValueType  # 4
-"""Follows a grammar."""
+"""Sampling by a grammar."""
 MODEL_CAPABILITY_REASONING: ModelCapability.ValueType  # 5
-"""Reasons before it answers."""
+"""Reasoning before the answer."""
 MODEL_CAPABILITY_PROMPT_CACHE: ModelCapability.ValueType  # 6
-"""Caches prompts."""
+"""Prompt caching."""
 MODEL_CAPABILITY_SEED: ModelCapability.ValueType  # 7
-"""Repeats itself for the same seed."""
+"""Reproducible answers for the same seed."""
 Global___ModelCapability: _TypeAlias = ModelCapability  # noqa: Y015
 
 @_typing.final
 class ChatMessage(_message.Message):
-    """A message of a conversation. Neighbours of the same role are merged; the first is the user's."""
+    """A message of a conversation. Adjacent messages of the same role are merged. The first message is the user's."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ROLE_FIELD_NUMBER: _builtins.int
     PARTS_FIELD_NUMBER: _builtins.int
     role: Global___ChatRole.ValueType
-    """Required. Who speaks."""
+    """Required. Role of the sender."""
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContentPart]:
-        """Required, at least one part, in order."""
+        """Required, at least one. Parts in order."""
 
     def __init__(
         self,
@@ -368,7 +368,7 @@ Global___ChatMessage: _TypeAlias = ChatMessage  # noqa: Y015
 
 @_typing.final
 class ContentPart(_message.Message):
-    """A piece of a message, in terms that every provider can be given."""
+    """A provider-independent part of a message."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -381,19 +381,19 @@ class ContentPart(_message.Message):
     """Plain text."""
     @_builtins.property
     def tool_call(self) -> Global___ToolCall:
-        """The model asks for a tool; assistant messages only."""
+        """A tool call; assistant messages only."""
 
     @_builtins.property
     def tool_result(self) -> Global___ToolResult:
-        """What the tool answered; user messages only, directly after the call."""
+        """Result of a tool; user messages only, directly after the call."""
 
     @_builtins.property
     def reasoning(self) -> Global___Reasoning:
-        """What the model thought, where the provider tells; assistant messages only."""
+        """Reasoning, if the provider reports it; assistant messages only."""
 
     @_builtins.property
     def provider_state(self) -> Global___ProviderState:
-        """What a provider wants back unchanged; assistant messages only."""
+        """Provider state to be returned unchanged; assistant messages only."""
 
     def __init__(
         self,
@@ -416,7 +416,7 @@ Global___ContentPart: _TypeAlias = ContentPart  # noqa: Y015
 
 @_typing.final
 class ToolCall(_message.Message):
-    """A model's wish to call a tool."""
+    """A tool call by the model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -426,7 +426,7 @@ class ToolCall(_message.Message):
     call_id: _builtins.str
     """Id that the result refers to; unique in the conversation."""
     name: _builtins.str
-    """Name of the tool as it was offered, whatever the provider made of it on the wire."""
+    """Name of the tool as offered by the caller, regardless of the name sent to the provider."""
     arguments: _builtins.bytes
     """The arguments: one JSON object in UTF-8."""
     def __init__(
@@ -446,7 +446,7 @@ Global___ToolCall: _TypeAlias = ToolCall  # noqa: Y015
 
 @_typing.final
 class ToolResult(_message.Message):
-    """The answer to a tool call."""
+    """Result of a tool call."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -454,11 +454,11 @@ class ToolResult(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     IS_ERROR_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
-    """Required. The call it answers."""
+    """Required. Id of the call."""
     text: _builtins.str
-    """The answer as the model should read it."""
+    """Result in the form the model reads it."""
     is_error: _builtins.bool
-    """Whether the tool failed; `text` then says why."""
+    """True if the tool failed; `text` then holds the error."""
     def __init__(
         self,
         *,
@@ -476,13 +476,13 @@ Global___ToolResult: _TypeAlias = ToolResult  # noqa: Y015
 
 @_typing.final
 class Reasoning(_message.Message):
-    """Reasoning in plain text. It is never shown to another party than the caller."""
+    """Reasoning in plain text. It is returned to the caller only."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TEXT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """The text, or the provider's summary of it."""
+    """The reasoning, or the provider's summary of it."""
     def __init__(
         self,
         *,
@@ -498,8 +498,8 @@ Global___Reasoning: _TypeAlias = Reasoning  # noqa: Y015
 
 @_typing.final
 class ProviderState(_message.Message):
-    """Data that only its issuer understands (signatures, encrypted reasoning). It is sent back to that
-    issuer unchanged and never to another.
+    """Opaque data of a provider (signatures, encrypted reasoning). It is returned to that provider
+    unchanged and never sent to another.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -507,9 +507,9 @@ class ProviderState(_message.Message):
     ISSUER_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
     issuer: _builtins.str
-    """The provider that issued it, such as `anthropic`."""
+    """Provider that issued the data, such as `anthropic`."""
     data: _builtins.bytes
-    """The data, opaque to everybody else."""
+    """The opaque data."""
     def __init__(
         self,
         *,
@@ -535,13 +535,13 @@ class Tool(_message.Message):
     INPUT_SCHEMA_FIELD_NUMBER: _builtins.int
     STRICT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Required. Any name; it is mapped where a provider forbids its characters."""
+    """Required. Any name; it is mapped if the provider forbids its characters."""
     description: _builtins.str
-    """What it does and when to use it, for the model."""
+    """Purpose and use of the tool, for the model."""
     input_schema: _builtins.bytes
     """Required. JSON Schema (2020-12) of the arguments: one JSON object in UTF-8."""
     strict: _builtins.bool
-    """Whether the provider must hold the arguments to the schema, where it can."""
+    """If true, the provider must validate the arguments against the schema, where it supports that."""
     def __init__(
         self,
         *,
@@ -560,7 +560,7 @@ Global___Tool: _TypeAlias = Tool  # noqa: Y015
 
 @_typing.final
 class ToolChoice(_message.Message):
-    """Which tools the model may, must or must not call."""
+    """Tools that the model may, must or must not call."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -568,11 +568,11 @@ class ToolChoice(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     DISABLE_PARALLEL_FIELD_NUMBER: _builtins.int
     mode: Global___ToolChoiceMode.ValueType
-    """How free the model is."""
+    """Mode of the choice."""
     name: _builtins.str
-    """The tool's name; only with TOOL_CHOICE_MODE_NAMED."""
+    """Name of the tool; only with TOOL_CHOICE_MODE_NAMED."""
     disable_parallel: _builtins.bool
-    """Whether at most one call may come at a time."""
+    """If true, the model may call at most one tool at a time."""
     def __init__(
         self,
         *,
@@ -590,7 +590,7 @@ Global___ToolChoice: _TypeAlias = ToolChoice  # noqa: Y015
 
 @_typing.final
 class Prompt(_message.Message):
-    """What the model reads."""
+    """Input of the model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -599,18 +599,18 @@ class Prompt(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     TOOL_CHOICE_FIELD_NUMBER: _builtins.int
     system: _builtins.str
-    """Instructions that come before everything else. Must be empty in a conversation, which has its own."""
+    """System instructions. Must be empty in a conversation, which has its own."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChatMessage]:
-        """Required. The messages; in a conversation only the new ones, from the user."""
+        """Required. Messages; in a conversation only the new ones, from the user."""
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tool]:
-        """The tools offered. Must be empty in a conversation, which has its own."""
+        """Offered tools. Must be empty in a conversation, which has its own."""
 
     @_builtins.property
     def tool_choice(self) -> Global___ToolChoice:
-        """Which tools to call; unset leaves it to the model."""
+        """Choice of tools; unset for the choice of the model."""
 
     def __init__(
         self,
@@ -630,7 +630,7 @@ Global___Prompt: _TypeAlias = Prompt  # noqa: Y015
 
 @_typing.final
 class CacheConfig(_message.Message):
-    """How to use the provider's prompt cache. Unset means: use it, with the defaults below."""
+    """Use of the provider's prompt cache. Unset means: use it, with the defaults below."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -638,11 +638,11 @@ class CacheConfig(_message.Message):
     TTL_FIELD_NUMBER: _builtins.int
     EXPECTED_REUSE_FIELD_NUMBER: _builtins.int
     disabled: _builtins.bool
-    """Whether to leave the prompt cache alone."""
+    """If true, the prompt cache is not used."""
     ttl: Global___CacheTtl.ValueType
-    """How long to keep what is written."""
+    """Lifetime of what is written."""
     expected_reuse: _builtins.int
-    """How many more requests will start the same way, with the same schema; 0 when not known."""
+    """Expected number of further requests with the same prefix and schema; 0 when not known."""
     def __init__(
         self,
         *,
@@ -660,7 +660,7 @@ Global___CacheConfig: _TypeAlias = CacheConfig  # noqa: Y015
 
 @_typing.final
 class GenerationOptions(_message.Message):
-    """How to generate."""
+    """Generation options."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -674,22 +674,22 @@ class GenerationOptions(_message.Message):
     RESPONSE_CACHE_FIELD_NUMBER: _builtins.int
     BUDGET_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """`provider/model`, or a model whose name gives the provider away; empty for the configured one."""
+    """`provider/model`, or a model whose name identifies the provider; empty for the configured one."""
     max_output_tokens: _builtins.int
-    """Most tokens to write; unset for the model's default."""
+    """Maximum number of output tokens; unset for the default of the model."""
     temperature: _builtins.float
-    """Sampling temperature, 0 to 2; unset for the model's default. Dropped for models that take none."""
+    """Sampling temperature, 0 to 2; unset for the default of the model. Ignored for models without a temperature."""
     seed: _builtins.int
-    """Seed for providers that can repeat themselves, 0 to 2^53 - 1; unset for none."""
+    """Seed for providers with reproducible sampling, 0 to 2^53 - 1; unset for none."""
     response_cache: Global___ResponseCacheMode.ValueType
-    """Use of stored answers."""
+    """Use of stored responses."""
     @_builtins.property
     def stop_sequences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Texts that end the answer; at most 16."""
 
     @_builtins.property
     def fallback_models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Models to try in order when the first does not answer before its first token."""
+        """Models to try in order when the first one fails before its first token."""
 
     @_builtins.property
     def cache(self) -> Global___CacheConfig:
@@ -697,7 +697,7 @@ class GenerationOptions(_message.Message):
 
     @_builtins.property
     def budget(self) -> _common_pb2.Budget:
-        """Caps for this request; checked before each call to a provider."""
+        """Budget of this request; checked before each call to a provider."""
 
     def __init__(
         self,
@@ -733,7 +733,7 @@ Global___GenerationOptions: _TypeAlias = GenerationOptions  # noqa: Y015
 
 @_typing.final
 class ResponseSchema(_message.Message):
-    """The schema that an answer must be valid against."""
+    """Schema that an answer must be valid against."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -741,13 +741,13 @@ class ResponseSchema(_message.Message):
     DOCUMENT_FIELD_NUMBER: _builtins.int
     ADVISORY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Required. A short name in lower_snake_case, such as `outcome`; providers want one."""
+    """Required. A short name in lower_snake_case, such as `outcome`; some providers require one."""
     document: _builtins.bytes
     """Required. JSON Schema (2020-12): one JSON object in UTF-8."""
     advisory: _builtins.bool
-    """Whether an answer that is not valid is handed over with its findings, in the completion, instead of
-    being asked for once more. For callers who go on with the conversation themselves. The value is then
-    what could be read of the answer, and unset when nothing could.
+    """If true, an invalid answer is returned in the completion with its findings, without a repair call.
+    For callers that continue the conversation themselves. The value is then the readable part of the
+    answer, and unset if no part can be read.
     """
     def __init__(
         self,
@@ -766,19 +766,17 @@ Global___ResponseSchema: _TypeAlias = ResponseSchema  # noqa: Y015
 
 @_typing.final
 class SchemaReport(_message.Message):
-    """What was done so that the provider could work with the schema. The answer is always checked
-    against the schema as it was given.
-    """
+    """Adaptation of the schema to the provider. The answer is always validated against the original schema."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     METHOD_FIELD_NUMBER: _builtins.int
     DROPPED_FIELD_NUMBER: _builtins.int
     method: Global___SchemaMethod.ValueType
-    """How the answer was obtained."""
+    """Method by which the answer was obtained."""
     @_builtins.property
     def dropped(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """Parts of the schema that the provider could not be told about; `path` points into the schema."""
+        """Parts of the schema that the provider does not support; `path` points into the schema."""
 
     def __init__(
         self,
@@ -796,7 +794,7 @@ Global___SchemaReport: _TypeAlias = SchemaReport  # noqa: Y015
 
 @_typing.final
 class CacheBreakpoint(_message.Message):
-    """A place up to which the provider is asked to cache."""
+    """Cache breakpoint: end of a prefix that the provider should cache."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -804,11 +802,11 @@ class CacheBreakpoint(_message.Message):
     MESSAGE_INDEX_FIELD_NUMBER: _builtins.int
     TTL_FIELD_NUMBER: _builtins.int
     block: Global___CacheBlock.ValueType
-    """What it stands behind."""
+    """Kind of the block before the breakpoint."""
     message_index: _builtins.int
-    """Index of the message, from 0, when block is CACHE_BLOCK_MESSAGE."""
+    """Index of the message, from 0, if block is CACHE_BLOCK_MESSAGE."""
     ttl: Global___CacheTtl.ValueType
-    """How long to keep the prefix."""
+    """Lifetime of the cached prefix."""
     def __init__(
         self,
         *,
@@ -826,7 +824,7 @@ Global___CacheBreakpoint: _TypeAlias = CacheBreakpoint  # noqa: Y015
 
 @_typing.final
 class CachePlan(_message.Message):
-    """What the prompt cache was expected to do. What it did is in the usage."""
+    """Predicted use of the prompt cache. The actual use is in the usage."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -835,16 +833,16 @@ class CachePlan(_message.Message):
     PREDICTED_WRITE_TOKENS_FIELD_NUMBER: _builtins.int
     FIRST_DIFFERENCE_FIELD_NUMBER: _builtins.int
     predicted_read_tokens: _builtins.int
-    """Tokens expected to be read."""
+    """Number of tokens expected to be read."""
     predicted_write_tokens: _builtins.int
-    """Tokens expected to be written."""
+    """Number of tokens expected to be written."""
     @_builtins.property
     def breakpoints(self) -> _containers.RepeatedCompositeFieldContainer[Global___CacheBreakpoint]:
-        """The breakpoints, at most four, in prompt order."""
+        """Breakpoints, at most four, in prompt order."""
 
     @_builtins.property
     def first_difference(self) -> Global___CacheBreakpoint:
-        """When a prefix that was cached no longer matches: the first block that differs."""
+        """If a cached prefix no longer matches: the first block that differs."""
 
     def __init__(
         self,
@@ -866,7 +864,7 @@ Global___CachePlan: _TypeAlias = CachePlan  # noqa: Y015
 
 @_typing.final
 class Completion(_message.Message):
-    """An answer that is complete and, when a schema was given, valid."""
+    """A complete answer, valid if a schema was given."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -887,50 +885,50 @@ class Completion(_message.Message):
     CALLS_FIELD_NUMBER: _builtins.int
     CONVERSATION_TURN_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """All text of the answer."""
+    """Full text of the answer."""
     value: _builtins.bytes
-    """The answer as JSON in UTF-8, when a schema was given."""
+    """The answer as JSON in UTF-8, if a schema was given."""
     stop_reason: Global___StopReason.ValueType
-    """Why the model stopped."""
+    """Reason why the model stopped."""
     model: _builtins.str
-    """The model that answered, as its provider names it."""
+    """The model that answered, by its name at the provider."""
     provider: _builtins.str
     """The provider that answered, such as `openai` or `offline`."""
     repaired: _builtins.bool
-    """Whether the first answer was invalid and a second one was asked for."""
+    """True if the first answer was invalid and a second one was requested."""
     from_response_cache: _builtins.bool
-    """Whether the answer was stored earlier and no model was called."""
+    """True if the answer comes from the response cache and no model was called."""
     calls: _builtins.int
-    """Requests sent to providers for this answer."""
+    """Number of requests sent to providers for this answer."""
     conversation_turn: _builtins.int
-    """The turn it became, from 1; 0 outside a conversation."""
+    """Number of the new conversation turn, from 1; 0 outside a conversation."""
     @_builtins.property
     def usage(self) -> _common_pb2.TokenUsage:
         """Tokens of this answer, retries and repairs included."""
 
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """What the repair had to put right; with an advisory schema, what is wrong with this answer."""
+        """Findings that the repair fixed; with an advisory schema, the findings of this answer."""
 
     @_builtins.property
     def message(self) -> Global___ChatMessage:
-        """The answer as it is kept in a conversation: text, tool calls, reasoning, provider state."""
+        """The answer as stored in a conversation: text, tool calls, reasoning, provider state."""
 
     @_builtins.property
     def cost(self) -> _common_pb2.Money:
-        """What it cost; unset when the price is not known."""
+        """Cost; unset when the price is not known."""
 
     @_builtins.property
     def cache_savings(self) -> _common_pb2.Money:
-        """What the prompt cache saved against full price; negative when writing cost more than reading saved."""
+        """Saving by the prompt cache compared with the full price; negative when writing cost more than reading saved."""
 
     @_builtins.property
     def cache_plan(self) -> Global___CachePlan:
-        """What the prompt cache was expected to do."""
+        """Predicted use of the prompt cache."""
 
     @_builtins.property
     def schema_report(self) -> Global___SchemaReport:
-        """What became of the schema, when one was given."""
+        """Adaptation of the schema, if one was given."""
 
     def __init__(
         self,
@@ -963,8 +961,10 @@ class Completion(_message.Message):
 Global___Completion: _TypeAlias = Completion  # noqa: Y015
 
 @_typing.final
-class Repairing(_message.Message):
-    """The answer so far was invalid; the model is asked once more. All deltas before it are void."""
+class RepairStarted(_message.Message):
+    """A repair has started: the answer so far was invalid and the model is called once more. Discard all
+    earlier deltas.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -972,10 +972,10 @@ class Repairing(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     CALLS_FIELD_NUMBER: _builtins.int
     calls: _builtins.int
-    """Calls made so far."""
+    """Number of calls so far."""
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """What was wrong."""
+        """Problems of the first answer."""
 
     @_builtins.property
     def usage(self) -> _common_pb2.TokenUsage:
@@ -994,11 +994,11 @@ class Repairing(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Repairing: _TypeAlias = Repairing  # noqa: Y015
+Global___RepairStarted: _TypeAlias = RepairStarted  # noqa: Y015
 
 @_typing.final
-class FallingBack(_message.Message):
-    """The request goes to another model, before anything was released."""
+class FallbackStarted(_message.Message):
+    """A fallback has started: the request goes to another model. No delta was sent before."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1011,7 +1011,7 @@ class FallingBack(_message.Message):
     """The model that is tried next, as `provider/model`."""
     @_builtins.property
     def cause(self) -> _common_pb2.ItemError:
-        """Why the first one failed."""
+        """Error of the first model."""
 
     def __init__(
         self,
@@ -1026,11 +1026,11 @@ class FallingBack(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___FallingBack: _TypeAlias = FallingBack  # noqa: Y015
+Global___FallbackStarted: _TypeAlias = FallbackStarted  # noqa: Y015
 
 @_typing.final
 class ToolCallDelta(_message.Message):
-    """A piece of a tool call's arguments. The whole call is in the completion."""
+    """Part of the arguments of a tool call. The whole call is in the completion."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1038,11 +1038,11 @@ class ToolCallDelta(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     ARGUMENTS_TEXT_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
-    """The call it belongs to."""
+    """Id of the call."""
     name: _builtins.str
     """Name of the tool; only in the first delta of a call."""
     arguments_text: _builtins.str
-    """The next characters of the arguments' JSON text; not a valid document by itself."""
+    """Next characters of the JSON text of the arguments; not a valid document by itself."""
     def __init__(
         self,
         *,
@@ -1060,7 +1060,7 @@ Global___ToolCallDelta: _TypeAlias = ToolCallDelta  # noqa: Y015
 
 @_typing.final
 class GenerateRequest(_message.Message):
-    """The question to answer."""
+    """The prompt to answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1071,24 +1071,24 @@ class GenerateRequest(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     SCHEMA_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request. In a conversation, sent again, it returns the turn that was
-    committed and adds no other (kept 24 hours); outside of one nothing is changed by asking again.
+    """Required. UUID of this request. In a conversation, a repeated request returns the committed turn and
+    adds no other (stored for 24 hours). Outside a conversation a repeated request changes nothing.
     """
     conversation_id: _builtins.str
-    """The conversation to continue; empty for a single exchange that is not kept."""
+    """The conversation to continue; empty for a single exchange that is not stored."""
     expected_turn_count: _builtins.int
-    """With a conversation: the number of turns it must have now (else ABORTED); unset to not check."""
+    """With a conversation: its expected number of turns (ABORTED if it differs); unset for no check."""
     @_builtins.property
     def prompt(self) -> Global___Prompt:
-        """Required. What the model reads."""
+        """Required. Input of the model."""
 
     @_builtins.property
     def options(self) -> Global___GenerationOptions:
-        """How to generate."""
+        """Generation options."""
 
     @_builtins.property
     def schema(self) -> Global___ResponseSchema:
-        """When set, the answer is JSON that is valid against it, with one repair."""
+        """Schema of the answer. When set, the answer is JSON that is valid against it, with one repair."""
 
     def __init__(
         self,
@@ -1120,25 +1120,25 @@ class GenerateResponse(_message.Message):
     TEXT_DELTA_FIELD_NUMBER: _builtins.int
     REASONING_DELTA_FIELD_NUMBER: _builtins.int
     TOOL_CALL_DELTA_FIELD_NUMBER: _builtins.int
-    REPAIRING_FIELD_NUMBER: _builtins.int
-    FALLING_BACK_FIELD_NUMBER: _builtins.int
+    REPAIR_STARTED_FIELD_NUMBER: _builtins.int
+    FALLBACK_STARTED_FIELD_NUMBER: _builtins.int
     COMPLETED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this call, from 1, without gaps."""
+    """Number of the event within this call, from 1, without gaps."""
     text_delta: _builtins.str
-    """The next piece of text."""
+    """Next part of the text."""
     reasoning_delta: _builtins.str
-    """The next piece of reasoning, where the provider tells."""
+    """Next part of the reasoning, if the provider reports it."""
     @_builtins.property
     def tool_call_delta(self) -> Global___ToolCallDelta:
-        """The next piece of a tool call."""
+        """Next part of a tool call."""
 
     @_builtins.property
-    def repairing(self) -> Global___Repairing:
-        """The answer was invalid; what came so far is void."""
+    def repair_started(self) -> Global___RepairStarted:
+        """The answer was invalid. Discard the events so far."""
 
     @_builtins.property
-    def falling_back(self) -> Global___FallingBack:
+    def fallback_started(self) -> Global___FallbackStarted:
         """Another model is tried."""
 
     @_builtins.property
@@ -1152,15 +1152,15 @@ class GenerateResponse(_message.Message):
         text_delta: _builtins.str = ...,
         reasoning_delta: _builtins.str = ...,
         tool_call_delta: Global___ToolCallDelta | None = ...,
-        repairing: Global___Repairing | None = ...,
-        falling_back: Global___FallingBack | None = ...,
+        repair_started: Global___RepairStarted | None = ...,
+        fallback_started: Global___FallbackStarted | None = ...,
         completed: Global___Completion | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "falling_back", b"falling_back", "reasoning_delta", b"reasoning_delta", "repairing", b"repairing", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "fallback_started", b"fallback_started", "reasoning_delta", b"reasoning_delta", "repair_started", b"repair_started", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "falling_back", b"falling_back", "reasoning_delta", b"reasoning_delta", "repairing", b"repairing", "sequence", b"sequence", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "fallback_started", b"fallback_started", "reasoning_delta", b"reasoning_delta", "repair_started", b"repair_started", "sequence", b"sequence", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["text_delta", "reasoning_delta", "tool_call_delta", "repairing", "falling_back", "completed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["text_delta", "reasoning_delta", "tool_call_delta", "repair_started", "fallback_started", "completed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1168,7 +1168,7 @@ Global___GenerateResponse: _TypeAlias = GenerateResponse  # noqa: Y015
 
 @_typing.final
 class GenerateObjectRequest(_message.Message):
-    """The object to make."""
+    """The object to generate."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1179,24 +1179,24 @@ class GenerateObjectRequest(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     SCHEMA_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request. In a conversation, sent again, it returns the turn that was
-    committed and adds no other (kept 24 hours); outside of one nothing is changed by asking again.
+    """Required. UUID of this request. In a conversation, a repeated request returns the committed turn and
+    adds no other (stored for 24 hours). Outside a conversation a repeated request changes nothing.
     """
     conversation_id: _builtins.str
-    """The conversation to continue; empty for a single exchange that is not kept."""
+    """The conversation to continue; empty for a single exchange that is not stored."""
     expected_turn_count: _builtins.int
-    """With a conversation: the number of turns it must have now (else ABORTED); unset to not check."""
+    """With a conversation: its expected number of turns (ABORTED if it differs); unset for no check."""
     @_builtins.property
     def prompt(self) -> Global___Prompt:
-        """Required. What the model reads."""
+        """Required. Input of the model."""
 
     @_builtins.property
     def options(self) -> Global___GenerationOptions:
-        """How to generate."""
+        """Generation options."""
 
     @_builtins.property
     def schema(self) -> Global___ResponseSchema:
-        """Required. What the object must be valid against."""
+        """Required. Schema of the object."""
 
     def __init__(
         self,
@@ -1220,25 +1220,25 @@ Global___GenerateObjectRequest: _TypeAlias = GenerateObjectRequest  # noqa: Y015
 
 @_typing.final
 class GenerateObjectResponse(_message.Message):
-    """One event of an object that grows."""
+    """One event of an object that is generated."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEQUENCE_FIELD_NUMBER: _builtins.int
     PARTIAL_FIELD_NUMBER: _builtins.int
-    REPAIRING_FIELD_NUMBER: _builtins.int
-    FALLING_BACK_FIELD_NUMBER: _builtins.int
+    REPAIR_STARTED_FIELD_NUMBER: _builtins.int
+    FALLBACK_STARTED_FIELD_NUMBER: _builtins.int
     COMPLETED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this call, from 1, without gaps."""
+    """Number of the event within this call, from 1, without gaps."""
     partial: _builtins.bytes
-    """The object so far, as JSON in UTF-8: what is there is complete, more may follow."""
+    """The partial object as JSON in UTF-8. Its members are complete; more may follow."""
     @_builtins.property
-    def repairing(self) -> Global___Repairing:
-        """The object was invalid; what came so far is void."""
+    def repair_started(self) -> Global___RepairStarted:
+        """The object was invalid. Discard the events so far."""
 
     @_builtins.property
-    def falling_back(self) -> Global___FallingBack:
+    def fallback_started(self) -> Global___FallbackStarted:
         """Another model is tried."""
 
     @_builtins.property
@@ -1250,15 +1250,15 @@ class GenerateObjectResponse(_message.Message):
         *,
         sequence: _builtins.int = ...,
         partial: _builtins.bytes = ...,
-        repairing: Global___Repairing | None = ...,
-        falling_back: Global___FallingBack | None = ...,
+        repair_started: Global___RepairStarted | None = ...,
+        fallback_started: Global___FallbackStarted | None = ...,
         completed: Global___Completion | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "falling_back", b"falling_back", "partial", b"partial", "repairing", b"repairing"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "fallback_started", b"fallback_started", "partial", b"partial", "repair_started", b"repair_started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "falling_back", b"falling_back", "partial", b"partial", "repairing", b"repairing", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "event", b"event", "fallback_started", b"fallback_started", "partial", b"partial", "repair_started", b"repair_started", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["partial", "repairing", "falling_back", "completed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["partial", "repair_started", "fallback_started", "completed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1275,18 +1275,18 @@ class GenerateItem(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     SCHEMA_FIELD_NUMBER: _builtins.int
     item_id: _builtins.str
-    """Required. Names the item in this call; chosen by the caller."""
+    """Required. Id of the item in this call; chosen by the caller."""
     @_builtins.property
     def prompt(self) -> Global___Prompt:
-        """Required. What the model reads."""
+        """Required. Input of the model."""
 
     @_builtins.property
     def options(self) -> Global___GenerationOptions:
-        """How to generate."""
+        """Generation options."""
 
     @_builtins.property
     def schema(self) -> Global___ResponseSchema:
-        """When set, the answer is JSON that is valid against it, with one repair."""
+        """Schema of the answer. When set, the answer is JSON that is valid against it, with one repair."""
 
     def __init__(
         self,
@@ -1313,8 +1313,8 @@ class GenerateManyRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ITEMS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required in the first message, ignored later. UUID that names the whole batch; with the same id,
-    items that were answered before are not asked again.
+    """Required in the first message, ignored later. UUID of the whole batch. With the same id, items that
+    were answered before are not generated again.
     """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___GenerateItem]:
@@ -1344,14 +1344,14 @@ class GenerateResult(_message.Message):
     COMPLETION_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     item_id: _builtins.str
-    """The item it answers."""
+    """Id of the item."""
     @_builtins.property
     def completion(self) -> Global___Completion:
         """The answer."""
 
     @_builtins.property
     def error(self) -> _common_pb2.ItemError:
-        """Why there is none."""
+        """Error of the item."""
 
     def __init__(
         self,
@@ -1379,10 +1379,10 @@ class GenerateManyResponse(_message.Message):
     SEQUENCE_FIELD_NUMBER: _builtins.int
     RESULTS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the messages of this call, from 1, without gaps."""
+    """Number of the message within this call, from 1, without gaps."""
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___GenerateResult]:
-        """The results that are ready."""
+        """Available results."""
 
     def __init__(
         self,
@@ -1415,7 +1415,7 @@ class CountTokensRequest(_message.Message):
 
     @_builtins.property
     def options(self) -> Global___GenerationOptions:
-        """The model and the use of the cache; the other options do not matter."""
+        """Model and cache configuration; other options are ignored."""
 
     def __init__(
         self,
@@ -1444,10 +1444,10 @@ class CountTokensResponse(_message.Message):
     input_tokens: _builtins.int
     """Input tokens, those of the conversation included."""
     exact: _builtins.bool
-    """Whether the provider counted; false for an estimate."""
+    """True if the provider counted; false for an estimate."""
     @_builtins.property
     def cache_plan(self) -> Global___CachePlan:
-        """What the prompt cache would do."""
+        """Predicted use of the prompt cache."""
 
     def __init__(
         self,
@@ -1466,7 +1466,7 @@ Global___CountTokensResponse: _TypeAlias = CountTokensResponse  # noqa: Y015
 
 @_typing.final
 class HistoryPolicy(_message.Message):
-    """How much of a conversation is sent to the model. What was said stays stored either way."""
+    """Limit on the history that is sent to the model. All turns remain stored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1474,11 +1474,11 @@ class HistoryPolicy(_message.Message):
     MAX_TURNS_FIELD_NUMBER: _builtins.int
     MAX_INPUT_TOKENS_FIELD_NUMBER: _builtins.int
     strategy: Global___HistoryStrategy.ValueType
-    """What to do at the limit."""
+    """Strategy at the limit."""
     max_turns: _builtins.int
-    """Most turns sent; 0 for no limit."""
+    """Maximum number of turns sent; 0 for no limit."""
     max_input_tokens: _builtins.int
-    """Most input tokens sent; 0 for the model's context window."""
+    """Maximum number of input tokens sent; 0 for the context window of the model."""
     def __init__(
         self,
         *,
@@ -1496,7 +1496,7 @@ Global___HistoryPolicy: _TypeAlias = HistoryPolicy  # noqa: Y015
 
 @_typing.final
 class Conversation(_message.Message):
-    """A conversation: instructions that never change and turns that are only appended."""
+    """A conversation: fixed instructions and append-only turns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1512,38 +1512,38 @@ class Conversation(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
-    """Its id, given by the server."""
+    """Id of the conversation, set by the server."""
     system: _builtins.str
-    """Its instructions."""
+    """System instructions."""
     turn_count: _builtins.int
-    """Turns kept: a turn is the user's messages and a valid answer, committed together."""
+    """Number of stored turns. A turn is the messages of the user and a valid answer, committed together."""
     parent_conversation_id: _builtins.str
     """The conversation it was forked from; empty for none."""
     parent_turn_count: _builtins.int
-    """How many turns it shares with that one."""
+    """Number of turns shared with that conversation."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tool]:
-        """Its tools."""
+        """Tools of the conversation."""
 
     @_builtins.property
     def history(self) -> Global___HistoryPolicy:
-        """How much of it is sent to the model."""
+        """Limit on the history that is sent to the model."""
 
     @_builtins.property
     def usage(self) -> _common_pb2.ModelUsage:
-        """What all its turns used."""
+        """Total usage of its turns."""
 
     @_builtins.property
     def budget(self) -> _common_pb2.Budget:
-        """The most it may use over its life; unset for no cap."""
+        """Budget over the lifetime of the conversation; unset for no limit."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was created."""
+        """Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When its last turn was committed, or when it was rewound."""
+        """Time of the last commit or rewind."""
 
     def __init__(
         self,
@@ -1579,18 +1579,18 @@ class ConversationTurn(_message.Message):
     COMPLETION_FIELD_NUMBER: _builtins.int
     COMMIT_TIME_FIELD_NUMBER: _builtins.int
     turn: _builtins.int
-    """Its number, from 1."""
+    """Number of the turn, from 1."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChatMessage]:
-        """What the user said."""
+        """Messages of the user."""
 
     @_builtins.property
     def completion(self) -> Global___Completion:
-        """What the model answered, with everything that came with it."""
+        """Answer of the model with its metadata."""
 
     @_builtins.property
     def commit_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was committed."""
+        """Commit time."""
 
     def __init__(
         self,
@@ -1620,20 +1620,20 @@ class CreateConversationRequest(_message.Message):
     HISTORY_FIELD_NUMBER: _builtins.int
     BUDGET_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it returns the same conversation (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request returns the same conversation (stored for 24 hours)."""
     system: _builtins.str
-    """Its instructions, for good; may be empty."""
+    """System instructions; they cannot be changed. May be empty."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tool]:
-        """Its tools, for good."""
+        """Tools; they cannot be changed."""
 
     @_builtins.property
     def history(self) -> Global___HistoryPolicy:
-        """How much of it is sent to the model."""
+        """Limit on the history that is sent to the model."""
 
     @_builtins.property
     def budget(self) -> _common_pb2.Budget:
-        """The most it may use over its life; unset for no cap."""
+        """Budget over the lifetime of the conversation; unset for no limit."""
 
     def __init__(
         self,
@@ -1661,7 +1661,7 @@ class CreateConversationResponse(_message.Message):
     CONVERSATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def conversation(self) -> Global___Conversation:
-        """As it is stored."""
+        """The stored conversation."""
 
     def __init__(
         self,
@@ -1684,7 +1684,7 @@ class GetConversationRequest(_message.Message):
 
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the conversation."""
     def __init__(
         self,
         *,
@@ -1707,7 +1707,7 @@ class GetConversationResponse(_message.Message):
     CONVERSATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def conversation(self) -> Global___Conversation:
-        """As it is stored."""
+        """The stored conversation."""
 
     def __init__(
         self,
@@ -1724,16 +1724,16 @@ Global___GetConversationResponse: _TypeAlias = GetConversationResponse  # noqa: 
 
 @_typing.final
 class ListConversationsRequest(_message.Message):
-    """Which conversations to list."""
+    """Page of a list of conversations."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Most conversations to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of conversations to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     def __init__(
         self,
         *,
@@ -1757,7 +1757,7 @@ class ListConversationsResponse(_message.Message):
     CONVERSATIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def conversations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Conversation]:
         """Newest first."""
@@ -1778,7 +1778,7 @@ Global___ListConversationsResponse: _TypeAlias = ListConversationsResponse  # no
 
 @_typing.final
 class ListConversationTurnsRequest(_message.Message):
-    """Which turns to list."""
+    """Page of a list of turns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1788,9 +1788,9 @@ class ListConversationTurnsRequest(_message.Message):
     conversation_id: _builtins.str
     """Required. The conversation."""
     page_size: _builtins.int
-    """Most turns to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of turns to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     def __init__(
         self,
         *,
@@ -1815,7 +1815,7 @@ class ListConversationTurnsResponse(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConversationTurn]:
         """Oldest first."""
@@ -1843,9 +1843,9 @@ class DeleteConversationRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it succeeds again (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
     conversation_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the conversation."""
     def __init__(
         self,
         *,
@@ -1862,7 +1862,7 @@ Global___DeleteConversationRequest: _TypeAlias = DeleteConversationRequest  # no
 
 @_typing.final
 class DeleteConversationResponse(_message.Message):
-    """The conversation is gone."""
+    """Empty: the conversation was deleted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1879,7 +1879,7 @@ Global___DeleteConversationResponse: _TypeAlias = DeleteConversationResponse  # 
 
 @_typing.final
 class ForkConversationRequest(_message.Message):
-    """The conversation to branch off from."""
+    """The conversation to fork."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1887,11 +1887,11 @@ class ForkConversationRequest(_message.Message):
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     TURN_COUNT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it returns the same fork (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request returns the same fork (stored for 24 hours)."""
     conversation_id: _builtins.str
     """Required. The conversation to fork."""
     turn_count: _builtins.int
-    """How many of its turns the fork starts with; unset for all."""
+    """Number of its turns that the fork starts with; unset for all."""
     def __init__(
         self,
         *,
@@ -1918,7 +1918,7 @@ class ForkConversationResponse(_message.Message):
     CONVERSATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def conversation(self) -> Global___Conversation:
-        """As it is stored."""
+        """The stored conversation."""
 
     def __init__(
         self,
@@ -1935,7 +1935,7 @@ Global___ForkConversationResponse: _TypeAlias = ForkConversationResponse  # noqa
 
 @_typing.final
 class RewindConversationRequest(_message.Message):
-    """The turns to take back."""
+    """The turns to remove."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1944,13 +1944,13 @@ class RewindConversationRequest(_message.Message):
     TURN_COUNT_FIELD_NUMBER: _builtins.int
     EXPECTED_TURN_COUNT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it returns the same result (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request returns the same result (stored for 24 hours)."""
     conversation_id: _builtins.str
     """Required. The conversation."""
     turn_count: _builtins.int
-    """How many turns remain, 0 or more."""
+    """Number of turns that remain, 0 or more."""
     expected_turn_count: _builtins.int
-    """The number of turns it must have now (else ABORTED); unset to not check."""
+    """Expected number of turns (ABORTED if it differs); unset for no check."""
     def __init__(
         self,
         *,
@@ -1978,7 +1978,7 @@ class RewindConversationResponse(_message.Message):
     CONVERSATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def conversation(self) -> Global___Conversation:
-        """As it is stored."""
+        """The stored conversation."""
 
     def __init__(
         self,
@@ -1995,7 +1995,7 @@ Global___RewindConversationResponse: _TypeAlias = RewindConversationResponse  # 
 
 @_typing.final
 class GetUsageRequest(_message.Message):
-    """Which usage to sum."""
+    """Period, grouping and filter of a usage report."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2014,12 +2014,12 @@ class GetUsageRequest(_message.Message):
     conversation_id: _builtins.str
     """Only this conversation; empty for all."""
     page_size: _builtins.int
-    """Most rows to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of rows to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
-        """Start, inclusive; unset for the beginning."""
+        """Start, inclusive; unset for the first record."""
 
     @_builtins.property
     def end_time(self) -> _timestamp_pb2.Timestamp:
@@ -2027,7 +2027,7 @@ class GetUsageRequest(_message.Message):
 
     @_builtins.property
     def group_by(self) -> _containers.RepeatedScalarFieldContainer[Global___UsageDimension.ValueType]:
-        """One row for each combination of these; none for a single sum."""
+        """Dimensions; one row for each combination of their values. None for a single sum."""
 
     def __init__(
         self,
@@ -2051,7 +2051,7 @@ Global___GetUsageRequest: _TypeAlias = GetUsageRequest  # noqa: Y015
 
 @_typing.final
 class UsageRow(_message.Message):
-    """One sum. Only the dimensions that were asked for are set."""
+    """One sum. Only the requested dimensions are set."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2066,16 +2066,16 @@ class UsageRow(_message.Message):
     model: _builtins.str
     """The model."""
     conversation_id: _builtins.str
-    """The conversation; empty for exchanges outside of one."""
+    """The conversation; empty for exchanges outside a conversation."""
     response_cache_hits: _builtins.int
-    """Answers served from the response cache, with no call."""
+    """Number of answers served from the response cache."""
     @_builtins.property
     def day(self) -> _timestamp_pb2.Timestamp:
         """Start of the day."""
 
     @_builtins.property
     def usage(self) -> _common_pb2.ModelUsage:
-        """What was used."""
+        """Usage."""
 
     def __init__(
         self,
@@ -2104,10 +2104,10 @@ class GetUsageResponse(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsageRow]:
-        """In the order of the dimensions asked for."""
+        """Rows in the order of the requested dimensions."""
 
     def __init__(
         self,
@@ -2125,7 +2125,7 @@ Global___GetUsageResponse: _TypeAlias = GetUsageResponse  # noqa: Y015
 
 @_typing.final
 class ModelPrice(_message.Message):
-    """What a model costs from a certain day on."""
+    """Prices of a model from a certain time on."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2138,12 +2138,12 @@ class ModelPrice(_message.Message):
     CACHE_TTL_FIELD_NUMBER: _builtins.int
     PEAK_FIELD_NUMBER: _builtins.int
     min_input_tokens: _builtins.int
-    """From how many input tokens on this price holds; 0 for the lowest tier."""
+    """Minimum number of input tokens for this price; 0 for the lowest tier."""
     peak: _builtins.bool
-    """Whether it holds in the provider's peak hours only; the others hold at any other time."""
+    """True if the price applies only in the provider's peak hours; the others apply at any other time."""
     @_builtins.property
     def effective_time(self) -> _timestamp_pb2.Timestamp:
-        """From when it holds."""
+        """Start of validity."""
 
     @_builtins.property
     def input_token(self) -> _common_pb2.Money:
@@ -2159,11 +2159,11 @@ class ModelPrice(_message.Message):
 
     @_builtins.property
     def cache_write_token(self) -> _common_pb2.Money:
-        """One token written to the prompt cache for the shortest time."""
+        """One token written to the prompt cache with the shortest lifetime."""
 
     @_builtins.property
     def cache_ttl(self) -> _duration_pb2.Duration:
-        """How long what was written is kept, when a longer time has its own price; unset for the shortest."""
+        """Cache lifetime that this price applies to; unset for the shortest one."""
 
     def __init__(
         self,
@@ -2187,7 +2187,7 @@ Global___ModelPrice: _TypeAlias = ModelPrice  # noqa: Y015
 
 @_typing.final
 class Model(_message.Message):
-    """A model that can be asked for."""
+    """An available model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2199,22 +2199,22 @@ class Model(_message.Message):
     PRICES_FIELD_NUMBER: _builtins.int
     IS_DEFAULT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """`provider/model`: what to send as `GenerationOptions.model`."""
+    """`provider/model`: the value to send as `GenerationOptions.model`."""
     provider: _builtins.str
     """The provider."""
     context_tokens: _builtins.int
-    """Most tokens of prompt and answer together; 0 when not known."""
+    """Maximum number of tokens of prompt and answer together; 0 when not known."""
     max_output_tokens: _builtins.int
-    """Most tokens of an answer; 0 when not known."""
+    """Maximum number of output tokens; 0 when not known."""
     is_default: _builtins.bool
-    """Whether it is the one used when a request names none."""
+    """True if the model is used for requests that name none."""
     @_builtins.property
     def capabilities(self) -> _containers.RepeatedScalarFieldContainer[Global___ModelCapability.ValueType]:
-        """What it can do."""
+        """Capabilities."""
 
     @_builtins.property
     def prices(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelPrice]:
-        """What it costs, by date and tier; empty when not known."""
+        """Prices by date and tier; empty when not known."""
 
     def __init__(
         self,
@@ -2237,7 +2237,7 @@ Global___Model: _TypeAlias = Model  # noqa: Y015
 
 @_typing.final
 class ListModelsRequest(_message.Message):
-    """Which models to list."""
+    """Filter and page of a list of models."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2247,9 +2247,9 @@ class ListModelsRequest(_message.Message):
     provider: _builtins.str
     """Only this provider; empty for all."""
     page_size: _builtins.int
-    """Most models to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of models to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     def __init__(
         self,
         *,
@@ -2274,7 +2274,7 @@ class ListModelsResponse(_message.Message):
     MODELS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___Model]:
         """In name order."""

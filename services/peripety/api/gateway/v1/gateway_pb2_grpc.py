@@ -26,19 +26,19 @@ if _version_not_supported:
 
 
 class GatewayServiceStub:
-    """One typed interface to every language model: text, tools and structured answers, over conversations
-    that only grow, with the tokens, cache figures and cost of each answer.
+    """One typed interface to every language model: text, tools and structured answers, over append-only
+    conversations, with the tokens, cache figures and cost of each answer.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `RetryInfo` or `QuotaFailure` where they apply:
-    - INVALID_ARGUMENT: a field is wrong, or the provider refused the request as malformed;
-    - NOT_FOUND: no such conversation or model;
-    - ABORTED: the conversation has moved on since it was read;
+    - INVALID_ARGUMENT: a field is invalid, or the provider rejected the request as malformed;
+    - NOT_FOUND: the conversation or model does not exist;
+    - ABORTED: the conversation has changed since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
+    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not configured;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    No error contains a key, a prompt or an answer. Cancelling a call closes the stream of the provider.
     """
 
     def __init__(self, channel):
@@ -115,53 +115,53 @@ class GatewayServiceStub:
 
 
 class GatewayServiceServicer:
-    """One typed interface to every language model: text, tools and structured answers, over conversations
-    that only grow, with the tokens, cache figures and cost of each answer.
+    """One typed interface to every language model: text, tools and structured answers, over append-only
+    conversations, with the tokens, cache figures and cost of each answer.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `RetryInfo` or `QuotaFailure` where they apply:
-    - INVALID_ARGUMENT: a field is wrong, or the provider refused the request as malformed;
-    - NOT_FOUND: no such conversation or model;
-    - ABORTED: the conversation has moved on since it was read;
+    - INVALID_ARGUMENT: a field is invalid, or the provider rejected the request as malformed;
+    - NOT_FOUND: the conversation or model does not exist;
+    - ABORTED: the conversation has changed since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
+    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not configured;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    No error contains a key, a prompt or an answer. Cancelling a call closes the stream of the provider.
     """
 
     def Generate(self, request, context):
-        """Answers a prompt and streams the answer as the model writes it. The last event is `completed`;
-        a stream that ends with an error leaves the conversation as it was.
+        """Answers a prompt and streams the answer as the model writes it. The last event is `completed`.
+        A stream that ends with an error leaves the conversation unchanged.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GenerateObject(self, request, context):
-        """Answers with an object that is valid against a schema and streams it while it grows.
+        """Answers with an object that is valid against a schema, and streams partial objects.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GenerateMany(self, request_iterator, context):
-        """Answers many prompts. Both sides send as many messages with as many items as they like; results
-        come in any order. Prompts with a common start wait for the first of them to fill the cache.
+        """Answers many prompts. Both sides send any number of messages with any number of items; results
+        arrive in any order. Prompts with a common prefix wait until the first of them has filled the cache.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CountTokens(self, request, context):
-        """Counts the tokens of a prompt and says what the prompt cache would do with it. Calls no model.
+        """Counts the tokens of a prompt and predicts its use of the prompt cache. Calls no model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateConversation(self, request, context):
-        """Starts a conversation. Its system text and tools never change.
+        """Creates a conversation. Its system text and tools never change.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -189,35 +189,35 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteConversation(self, request, context):
-        """Deletes a conversation and its turns. Forks of it stay.
+        """Deletes a conversation and its turns. Its forks are not affected.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ForkConversation(self, request, context):
-        """Starts a conversation that shares the first turns of another, and so its cached prefix.
+        """Creates a conversation that shares the first turns of another one, and therefore its cached prefix.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RewindConversation(self, request, context):
-        """Takes the last turns of a conversation back.
+        """Rewinds a conversation: removes its last turns.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetUsage(self, request, context):
-        """Sums tokens and money over a time, by what the caller asks for.
+        """Sums tokens and cost over a period, grouped by the requested dimensions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """Lists the models that can be asked for, with what they can do and what they cost.
+        """Lists the available models with their capabilities and prices.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -300,19 +300,19 @@ def add_GatewayServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class GatewayService:
-    """One typed interface to every language model: text, tools and structured answers, over conversations
-    that only grow, with the tokens, cache figures and cost of each answer.
+    """One typed interface to every language model: text, tools and structured answers, over append-only
+    conversations, with the tokens, cache figures and cost of each answer.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `RetryInfo` or `QuotaFailure` where they apply:
-    - INVALID_ARGUMENT: a field is wrong, or the provider refused the request as malformed;
-    - NOT_FOUND: no such conversation or model;
-    - ABORTED: the conversation has moved on since it was read;
+    - INVALID_ARGUMENT: a field is invalid, or the provider rejected the request as malformed;
+    - NOT_FOUND: the conversation or model does not exist;
+    - ABORTED: the conversation has changed since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
+    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not configured;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    No error contains a key, a prompt or an answer. Cancelling a call closes the stream of the provider.
     """
 
     @staticmethod

@@ -27,19 +27,19 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class GatewayServiceStub:
-    """One typed interface to every language model: text, tools and structured answers, over conversations
-    that only grow, with the tokens, cache figures and cost of each answer.
+    """One typed interface to every language model: text, tools and structured answers, over append-only
+    conversations, with the tokens, cache figures and cost of each answer.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `RetryInfo` or `QuotaFailure` where they apply:
-    - INVALID_ARGUMENT: a field is wrong, or the provider refused the request as malformed;
-    - NOT_FOUND: no such conversation or model;
-    - ABORTED: the conversation has moved on since it was read;
+    - INVALID_ARGUMENT: a field is invalid, or the provider rejected the request as malformed;
+    - NOT_FOUND: the conversation or model does not exist;
+    - ABORTED: the conversation has changed since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
+    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not configured;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    No error contains a key, a prompt or an answer. Cancelling a call closes the stream of the provider.
     """
 
     @_typing.overload
@@ -47,19 +47,19 @@ class GatewayServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> GatewayServiceAsyncStub: ...
     Generate: _grpc.UnaryStreamMultiCallable[_gateway_pb2.GenerateRequest, _gateway_pb2.GenerateResponse]
-    """Answers a prompt and streams the answer as the model writes it. The last event is `completed`;
-    a stream that ends with an error leaves the conversation as it was.
+    """Answers a prompt and streams the answer as the model writes it. The last event is `completed`.
+    A stream that ends with an error leaves the conversation unchanged.
     """
     GenerateObject: _grpc.UnaryStreamMultiCallable[_gateway_pb2.GenerateObjectRequest, _gateway_pb2.GenerateObjectResponse]
-    """Answers with an object that is valid against a schema and streams it while it grows."""
+    """Answers with an object that is valid against a schema, and streams partial objects."""
     GenerateMany: _grpc.StreamStreamMultiCallable[_gateway_pb2.GenerateManyRequest, _gateway_pb2.GenerateManyResponse]
-    """Answers many prompts. Both sides send as many messages with as many items as they like; results
-    come in any order. Prompts with a common start wait for the first of them to fill the cache.
+    """Answers many prompts. Both sides send any number of messages with any number of items; results
+    arrive in any order. Prompts with a common prefix wait until the first of them has filled the cache.
     """
     CountTokens: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.CountTokensRequest, _gateway_pb2.CountTokensResponse]
-    """Counts the tokens of a prompt and says what the prompt cache would do with it. Calls no model."""
+    """Counts the tokens of a prompt and predicts its use of the prompt cache. Calls no model."""
     CreateConversation: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.CreateConversationRequest, _gateway_pb2.CreateConversationResponse]
-    """Starts a conversation. Its system text and tools never change."""
+    """Creates a conversation. Its system text and tools never change."""
     GetConversation: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetConversationRequest, _gateway_pb2.GetConversationResponse]
     """Reads a conversation, without its turns."""
     ListConversations: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ListConversationsRequest, _gateway_pb2.ListConversationsResponse]
@@ -67,48 +67,48 @@ class GatewayServiceStub:
     ListConversationTurns: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ListConversationTurnsRequest, _gateway_pb2.ListConversationTurnsResponse]
     """Lists the turns of a conversation, oldest first."""
     DeleteConversation: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.DeleteConversationRequest, _gateway_pb2.DeleteConversationResponse]
-    """Deletes a conversation and its turns. Forks of it stay."""
+    """Deletes a conversation and its turns. Its forks are not affected."""
     ForkConversation: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ForkConversationRequest, _gateway_pb2.ForkConversationResponse]
-    """Starts a conversation that shares the first turns of another, and so its cached prefix."""
+    """Creates a conversation that shares the first turns of another one, and therefore its cached prefix."""
     RewindConversation: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.RewindConversationRequest, _gateway_pb2.RewindConversationResponse]
-    """Takes the last turns of a conversation back."""
+    """Rewinds a conversation: removes its last turns."""
     GetUsage: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetUsageRequest, _gateway_pb2.GetUsageResponse]
-    """Sums tokens and money over a time, by what the caller asks for."""
+    """Sums tokens and cost over a period, grouped by the requested dimensions."""
     ListModels: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ListModelsRequest, _gateway_pb2.ListModelsResponse]
-    """Lists the models that can be asked for, with what they can do and what they cost."""
+    """Lists the available models with their capabilities and prices."""
 
 @_typing.type_check_only
 class GatewayServiceAsyncStub(GatewayServiceStub):
-    """One typed interface to every language model: text, tools and structured answers, over conversations
-    that only grow, with the tokens, cache figures and cost of each answer.
+    """One typed interface to every language model: text, tools and structured answers, over append-only
+    conversations, with the tokens, cache figures and cost of each answer.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `RetryInfo` or `QuotaFailure` where they apply:
-    - INVALID_ARGUMENT: a field is wrong, or the provider refused the request as malformed;
-    - NOT_FOUND: no such conversation or model;
-    - ABORTED: the conversation has moved on since it was read;
+    - INVALID_ARGUMENT: a field is invalid, or the provider rejected the request as malformed;
+    - NOT_FOUND: the conversation or model does not exist;
+    - ABORTED: the conversation has changed since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
+    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not configured;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    No error contains a key, a prompt or an answer. Cancelling a call closes the stream of the provider.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Generate: _aio.UnaryStreamMultiCallable[_gateway_pb2.GenerateRequest, _gateway_pb2.GenerateResponse]  # type: ignore[assignment]
-    """Answers a prompt and streams the answer as the model writes it. The last event is `completed`;
-    a stream that ends with an error leaves the conversation as it was.
+    """Answers a prompt and streams the answer as the model writes it. The last event is `completed`.
+    A stream that ends with an error leaves the conversation unchanged.
     """
     GenerateObject: _aio.UnaryStreamMultiCallable[_gateway_pb2.GenerateObjectRequest, _gateway_pb2.GenerateObjectResponse]  # type: ignore[assignment]
-    """Answers with an object that is valid against a schema and streams it while it grows."""
+    """Answers with an object that is valid against a schema, and streams partial objects."""
     GenerateMany: _aio.StreamStreamMultiCallable[_gateway_pb2.GenerateManyRequest, _gateway_pb2.GenerateManyResponse]  # type: ignore[assignment]
-    """Answers many prompts. Both sides send as many messages with as many items as they like; results
-    come in any order. Prompts with a common start wait for the first of them to fill the cache.
+    """Answers many prompts. Both sides send any number of messages with any number of items; results
+    arrive in any order. Prompts with a common prefix wait until the first of them has filled the cache.
     """
     CountTokens: _aio.UnaryUnaryMultiCallable[_gateway_pb2.CountTokensRequest, _gateway_pb2.CountTokensResponse]  # type: ignore[assignment]
-    """Counts the tokens of a prompt and says what the prompt cache would do with it. Calls no model."""
+    """Counts the tokens of a prompt and predicts its use of the prompt cache. Calls no model."""
     CreateConversation: _aio.UnaryUnaryMultiCallable[_gateway_pb2.CreateConversationRequest, _gateway_pb2.CreateConversationResponse]  # type: ignore[assignment]
-    """Starts a conversation. Its system text and tools never change."""
+    """Creates a conversation. Its system text and tools never change."""
     GetConversation: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetConversationRequest, _gateway_pb2.GetConversationResponse]  # type: ignore[assignment]
     """Reads a conversation, without its turns."""
     ListConversations: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListConversationsRequest, _gateway_pb2.ListConversationsResponse]  # type: ignore[assignment]
@@ -116,30 +116,30 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     ListConversationTurns: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListConversationTurnsRequest, _gateway_pb2.ListConversationTurnsResponse]  # type: ignore[assignment]
     """Lists the turns of a conversation, oldest first."""
     DeleteConversation: _aio.UnaryUnaryMultiCallable[_gateway_pb2.DeleteConversationRequest, _gateway_pb2.DeleteConversationResponse]  # type: ignore[assignment]
-    """Deletes a conversation and its turns. Forks of it stay."""
+    """Deletes a conversation and its turns. Its forks are not affected."""
     ForkConversation: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ForkConversationRequest, _gateway_pb2.ForkConversationResponse]  # type: ignore[assignment]
-    """Starts a conversation that shares the first turns of another, and so its cached prefix."""
+    """Creates a conversation that shares the first turns of another one, and therefore its cached prefix."""
     RewindConversation: _aio.UnaryUnaryMultiCallable[_gateway_pb2.RewindConversationRequest, _gateway_pb2.RewindConversationResponse]  # type: ignore[assignment]
-    """Takes the last turns of a conversation back."""
+    """Rewinds a conversation: removes its last turns."""
     GetUsage: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetUsageRequest, _gateway_pb2.GetUsageResponse]  # type: ignore[assignment]
-    """Sums tokens and money over a time, by what the caller asks for."""
+    """Sums tokens and cost over a period, grouped by the requested dimensions."""
     ListModels: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListModelsRequest, _gateway_pb2.ListModelsResponse]  # type: ignore[assignment]
-    """Lists the models that can be asked for, with what they can do and what they cost."""
+    """Lists the available models with their capabilities and prices."""
 
 class GatewayServiceServicer:
-    """One typed interface to every language model: text, tools and structured answers, over conversations
-    that only grow, with the tokens, cache figures and cost of each answer.
+    """One typed interface to every language model: text, tools and structured answers, over append-only
+    conversations, with the tokens, cache figures and cost of each answer.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `RetryInfo` or `QuotaFailure` where they apply:
-    - INVALID_ARGUMENT: a field is wrong, or the provider refused the request as malformed;
-    - NOT_FOUND: no such conversation or model;
-    - ABORTED: the conversation has moved on since it was read;
+    - INVALID_ARGUMENT: a field is invalid, or the provider rejected the request as malformed;
+    - NOT_FOUND: the conversation or model does not exist;
+    - ABORTED: the conversation has changed since it was read;
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not set up;
+    - FAILED_PRECONDITION: no valid answer after the repair (reason `ANSWER_INVALID`), or the provider is not configured;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    No error carries a key, a prompt or an answer. Cancelling a call closes the provider's stream.
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    No error contains a key, a prompt or an answer. Cancelling a call closes the stream of the provider.
     """
 
     def Generate(
@@ -147,8 +147,8 @@ class GatewayServiceServicer:
         request: _gateway_pb2.GenerateRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_gateway_pb2.GenerateResponse], _abc.AsyncIterator[_gateway_pb2.GenerateResponse]]:
-        """Answers a prompt and streams the answer as the model writes it. The last event is `completed`;
-        a stream that ends with an error leaves the conversation as it was.
+        """Answers a prompt and streams the answer as the model writes it. The last event is `completed`.
+        A stream that ends with an error leaves the conversation unchanged.
         """
 
     def GenerateObject(
@@ -156,15 +156,15 @@ class GatewayServiceServicer:
         request: _gateway_pb2.GenerateObjectRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_gateway_pb2.GenerateObjectResponse], _abc.AsyncIterator[_gateway_pb2.GenerateObjectResponse]]:
-        """Answers with an object that is valid against a schema and streams it while it grows."""
+        """Answers with an object that is valid against a schema, and streams partial objects."""
 
     def GenerateMany(
         self,
         request_iterator: _MaybeAsyncIterator[_gateway_pb2.GenerateManyRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_gateway_pb2.GenerateManyResponse], _abc.AsyncIterator[_gateway_pb2.GenerateManyResponse]]:
-        """Answers many prompts. Both sides send as many messages with as many items as they like; results
-        come in any order. Prompts with a common start wait for the first of them to fill the cache.
+        """Answers many prompts. Both sides send any number of messages with any number of items; results
+        arrive in any order. Prompts with a common prefix wait until the first of them has filled the cache.
         """
 
     def CountTokens(
@@ -172,14 +172,14 @@ class GatewayServiceServicer:
         request: _gateway_pb2.CountTokensRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.CountTokensResponse, _abc.Awaitable[_gateway_pb2.CountTokensResponse]]:
-        """Counts the tokens of a prompt and says what the prompt cache would do with it. Calls no model."""
+        """Counts the tokens of a prompt and predicts its use of the prompt cache. Calls no model."""
 
     def CreateConversation(
         self,
         request: _gateway_pb2.CreateConversationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.CreateConversationResponse, _abc.Awaitable[_gateway_pb2.CreateConversationResponse]]:
-        """Starts a conversation. Its system text and tools never change."""
+        """Creates a conversation. Its system text and tools never change."""
 
     def GetConversation(
         self,
@@ -207,34 +207,34 @@ class GatewayServiceServicer:
         request: _gateway_pb2.DeleteConversationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.DeleteConversationResponse, _abc.Awaitable[_gateway_pb2.DeleteConversationResponse]]:
-        """Deletes a conversation and its turns. Forks of it stay."""
+        """Deletes a conversation and its turns. Its forks are not affected."""
 
     def ForkConversation(
         self,
         request: _gateway_pb2.ForkConversationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.ForkConversationResponse, _abc.Awaitable[_gateway_pb2.ForkConversationResponse]]:
-        """Starts a conversation that shares the first turns of another, and so its cached prefix."""
+        """Creates a conversation that shares the first turns of another one, and therefore its cached prefix."""
 
     def RewindConversation(
         self,
         request: _gateway_pb2.RewindConversationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.RewindConversationResponse, _abc.Awaitable[_gateway_pb2.RewindConversationResponse]]:
-        """Takes the last turns of a conversation back."""
+        """Rewinds a conversation: removes its last turns."""
 
     def GetUsage(
         self,
         request: _gateway_pb2.GetUsageRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.GetUsageResponse, _abc.Awaitable[_gateway_pb2.GetUsageResponse]]:
-        """Sums tokens and money over a time, by what the caller asks for."""
+        """Sums tokens and cost over a period, grouped by the requested dimensions."""
 
     def ListModels(
         self,
         request: _gateway_pb2.ListModelsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.ListModelsResponse, _abc.Awaitable[_gateway_pb2.ListModelsResponse]]:
-        """Lists the models that can be asked for, with what they can do and what they cost."""
+        """Lists the available models with their capabilities and prices."""
 
 def add_GatewayServiceServicer_to_server(servicer: GatewayServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

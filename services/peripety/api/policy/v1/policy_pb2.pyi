@@ -31,23 +31,23 @@ class _DecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Decision.Val
     DECISION_UNSPECIFIED: _Decision.ValueType  # 0
     """Never sent by a server."""
     DECISION_ALLOW: _Decision.ValueType  # 1
-    """It may go on."""
+    """The request is allowed."""
     DECISION_DENY: _Decision.ValueType  # 2
-    """It must not go on."""
+    """The request is denied."""
     DECISION_ESCALATE: _Decision.ValueType  # 3
-    """A person has to decide."""
+    """A person must decide."""
 
 class Decision(_Decision, metaclass=_DecisionEnumTypeWrapper):
-    """What the rules say about a request."""
+    """Decision of the rules on a request."""
 
 DECISION_UNSPECIFIED: Decision.ValueType  # 0
 """Never sent by a server."""
 DECISION_ALLOW: Decision.ValueType  # 1
-"""It may go on."""
+"""The request is allowed."""
 DECISION_DENY: Decision.ValueType  # 2
-"""It must not go on."""
+"""The request is denied."""
 DECISION_ESCALATE: Decision.ValueType  # 3
-"""A person has to decide."""
+"""A person must decide."""
 Global___Decision: _TypeAlias = Decision  # noqa: Y015
 
 class _Expectation:
@@ -68,7 +68,7 @@ class _ExpectationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Expectati
     """DECISION_DENY or DECISION_ESCALATE."""
 
 class Expectation(_Expectation, metaclass=_ExpectationEnumTypeWrapper):
-    """What a scenario expects of the rules."""
+    """Decision that a scenario expects."""
 
 EXPECTATION_UNSPECIFIED: Expectation.ValueType  # 0
 """Never valid in a request."""
@@ -89,58 +89,58 @@ class _ScenarioSource:
 class _ScenarioSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScenarioSource.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SCENARIO_SOURCE_UNSPECIFIED: _ScenarioSource.ValueType  # 0
-    """Read as SCENARIO_SOURCE_HANDWRITTEN, the source that is never changed."""
+    """Treated as SCENARIO_SOURCE_HANDWRITTEN, the source that is never changed."""
     SCENARIO_SOURCE_GENERATED: _ScenarioSource.ValueType  # 1
-    """A model wrote it."""
+    """Written by a model."""
     SCENARIO_SOURCE_HANDWRITTEN: _ScenarioSource.ValueType  # 2
-    """A person wrote it. It is never changed, removed or written anew."""
+    """Written by a person. It is never changed, removed or rewritten."""
     SCENARIO_SOURCE_PROBE: _ScenarioSource.ValueType  # 3
-    """The verifier wrote it to look into a gap."""
+    """Written by the verifier to probe a gap."""
     SCENARIO_SOURCE_DIRECTED: _ScenarioSource.ValueType  # 4
-    """The engine found it while searching for what other scenarios miss."""
+    """Found by the engine in a search for uncovered targets."""
 
 class ScenarioSource(_ScenarioSource, metaclass=_ScenarioSourceEnumTypeWrapper):
-    """Where a scenario comes from."""
+    """Origin of a scenario."""
 
 SCENARIO_SOURCE_UNSPECIFIED: ScenarioSource.ValueType  # 0
-"""Read as SCENARIO_SOURCE_HANDWRITTEN, the source that is never changed."""
+"""Treated as SCENARIO_SOURCE_HANDWRITTEN, the source that is never changed."""
 SCENARIO_SOURCE_GENERATED: ScenarioSource.ValueType  # 1
-"""A model wrote it."""
+"""Written by a model."""
 SCENARIO_SOURCE_HANDWRITTEN: ScenarioSource.ValueType  # 2
-"""A person wrote it. It is never changed, removed or written anew."""
+"""Written by a person. It is never changed, removed or rewritten."""
 SCENARIO_SOURCE_PROBE: ScenarioSource.ValueType  # 3
-"""The verifier wrote it to look into a gap."""
+"""Written by the verifier to probe a gap."""
 SCENARIO_SOURCE_DIRECTED: ScenarioSource.ValueType  # 4
-"""The engine found it while searching for what other scenarios miss."""
+"""Found by the engine in a search for uncovered targets."""
 Global___ScenarioSource: _TypeAlias = ScenarioSource  # noqa: Y015
 
-class _Blame:
+class _FaultAttribution:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _BlameEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Blame.ValueType], _builtins.type):
+class _FaultAttributionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FaultAttribution.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    BLAME_UNSPECIFIED: _Blame.ValueType  # 0
+    FAULT_ATTRIBUTION_UNSPECIFIED: _FaultAttribution.ValueType  # 0
     """Never sent by a server."""
-    BLAME_RULE: _Blame.ValueType  # 1
+    FAULT_ATTRIBUTION_RULE: _FaultAttribution.ValueType  # 1
     """The rules are wrong."""
-    BLAME_SCENARIO: _Blame.ValueType  # 2
+    FAULT_ATTRIBUTION_SCENARIO: _FaultAttribution.ValueType  # 2
     """The scenario's expectation is wrong."""
-    BLAME_BOTH: _Blame.ValueType  # 3
-    """Both are."""
+    FAULT_ATTRIBUTION_BOTH: _FaultAttribution.ValueType  # 3
+    """Both are wrong."""
 
-class Blame(_Blame, metaclass=_BlameEnumTypeWrapper):
-    """Who is to blame when rules and a scenario disagree."""
+class FaultAttribution(_FaultAttribution, metaclass=_FaultAttributionEnumTypeWrapper):
+    """Cause of a disagreement between rules and a scenario."""
 
-BLAME_UNSPECIFIED: Blame.ValueType  # 0
+FAULT_ATTRIBUTION_UNSPECIFIED: FaultAttribution.ValueType  # 0
 """Never sent by a server."""
-BLAME_RULE: Blame.ValueType  # 1
+FAULT_ATTRIBUTION_RULE: FaultAttribution.ValueType  # 1
 """The rules are wrong."""
-BLAME_SCENARIO: Blame.ValueType  # 2
+FAULT_ATTRIBUTION_SCENARIO: FaultAttribution.ValueType  # 2
 """The scenario's expectation is wrong."""
-BLAME_BOTH: Blame.ValueType  # 3
-"""Both are."""
-Global___Blame: _TypeAlias = Blame  # noqa: Y015
+FAULT_ATTRIBUTION_BOTH: FaultAttribution.ValueType  # 3
+"""Both are wrong."""
+Global___FaultAttribution: _TypeAlias = FaultAttribution  # noqa: Y015
 
 class _RulePatchKind:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -151,23 +151,23 @@ class _RulePatchKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RulePat
     RULE_PATCH_KIND_UNSPECIFIED: _RulePatchKind.ValueType  # 0
     """Never sent by a server."""
     RULE_PATCH_KIND_UPDATE: _RulePatchKind.ValueType  # 1
-    """The rule was changed."""
+    """The rule was updated."""
     RULE_PATCH_KIND_ADD: _RulePatchKind.ValueType  # 2
     """The rule was added."""
     RULE_PATCH_KIND_DELETE: _RulePatchKind.ValueType  # 3
-    """The rule was removed."""
+    """The rule was deleted."""
 
 class RulePatchKind(_RulePatchKind, metaclass=_RulePatchKindEnumTypeWrapper):
-    """Whether a rule was updated, added or deleted."""
+    """Kind of a rule patch."""
 
 RULE_PATCH_KIND_UNSPECIFIED: RulePatchKind.ValueType  # 0
 """Never sent by a server."""
 RULE_PATCH_KIND_UPDATE: RulePatchKind.ValueType  # 1
-"""The rule was changed."""
+"""The rule was updated."""
 RULE_PATCH_KIND_ADD: RulePatchKind.ValueType  # 2
 """The rule was added."""
 RULE_PATCH_KIND_DELETE: RulePatchKind.ValueType  # 3
-"""The rule was removed."""
+"""The rule was deleted."""
 Global___RulePatchKind: _TypeAlias = RulePatchKind  # noqa: Y015
 
 class _CompilePhase:
@@ -183,11 +183,11 @@ class _CompilePhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CompileP
     COMPILE_PHASE_SCENARIOS: _CompilePhase.ValueType  # 2
     """Scenarios are being written."""
     COMPILE_PHASE_FILTERING: _CompilePhase.ValueType  # 3
-    """Scenarios that cannot hold are being thrown out."""
+    """Scenarios that cannot hold are being discarded."""
     COMPILE_PHASE_VERIFYING: _CompilePhase.ValueType  # 4
     """Scenarios are being run."""
     COMPILE_PHASE_JUDGING: _CompilePhase.ValueType  # 5
-    """Disagreements are being judged."""
+    """The faults of disagreements are being attributed."""
     COMPILE_PHASE_REPAIRING: _CompilePhase.ValueType  # 6
     """Rules and scenarios are being repaired."""
     COMPILE_PHASE_MEASURING: _CompilePhase.ValueType  # 7
@@ -196,7 +196,7 @@ class _CompilePhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CompileP
     """The result is being stored."""
 
 class CompilePhase(_CompilePhase, metaclass=_CompilePhaseEnumTypeWrapper):
-    """What compiling is busy with."""
+    """Phase of CompilePolicy."""
 
 COMPILE_PHASE_UNSPECIFIED: CompilePhase.ValueType  # 0
 """Never sent by a server."""
@@ -205,11 +205,11 @@ COMPILE_PHASE_RULES: CompilePhase.ValueType  # 1
 COMPILE_PHASE_SCENARIOS: CompilePhase.ValueType  # 2
 """Scenarios are being written."""
 COMPILE_PHASE_FILTERING: CompilePhase.ValueType  # 3
-"""Scenarios that cannot hold are being thrown out."""
+"""Scenarios that cannot hold are being discarded."""
 COMPILE_PHASE_VERIFYING: CompilePhase.ValueType  # 4
 """Scenarios are being run."""
 COMPILE_PHASE_JUDGING: CompilePhase.ValueType  # 5
-"""Disagreements are being judged."""
+"""The faults of disagreements are being attributed."""
 COMPILE_PHASE_REPAIRING: CompilePhase.ValueType  # 6
 """Rules and scenarios are being repaired."""
 COMPILE_PHASE_MEASURING: CompilePhase.ValueType  # 7
@@ -229,30 +229,30 @@ class _RuleIssueKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RuleIss
     RULE_ISSUE_KIND_DEAD: _RuleIssueKind.ValueType  # 1
     """No request matches it."""
     RULE_ISSUE_KIND_SHADOWED: _RuleIssueKind.ValueType  # 2
-    """Every request that matches it is decided by an earlier rule."""
+    """An earlier rule decides every request that matches it."""
     RULE_ISSUE_KIND_REDUNDANT: _RuleIssueKind.ValueType  # 3
-    """Without it every decision would be the same."""
+    """Every decision is the same without it."""
     RULE_ISSUE_KIND_OVERRIDDEN: _RuleIssueKind.ValueType  # 4
     """An invariant decides every request that matches it."""
 
 class RuleIssueKind(_RuleIssueKind, metaclass=_RuleIssueKindEnumTypeWrapper):
-    """What is odd about a rule."""
+    """Kind of a rule issue."""
 
 RULE_ISSUE_KIND_UNSPECIFIED: RuleIssueKind.ValueType  # 0
 """Never sent by a server."""
 RULE_ISSUE_KIND_DEAD: RuleIssueKind.ValueType  # 1
 """No request matches it."""
 RULE_ISSUE_KIND_SHADOWED: RuleIssueKind.ValueType  # 2
-"""Every request that matches it is decided by an earlier rule."""
+"""An earlier rule decides every request that matches it."""
 RULE_ISSUE_KIND_REDUNDANT: RuleIssueKind.ValueType  # 3
-"""Without it every decision would be the same."""
+"""Every decision is the same without it."""
 RULE_ISSUE_KIND_OVERRIDDEN: RuleIssueKind.ValueType  # 4
 """An invariant decides every request that matches it."""
 Global___RuleIssueKind: _TypeAlias = RuleIssueKind  # noqa: Y015
 
 @_typing.final
 class PolicyRequest(_message.Message):
-    """A tool call that is to be decided about."""
+    """A tool call to be decided."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -265,10 +265,10 @@ class PolicyRequest(_message.Message):
     tool_name: _builtins.str
     """Required. The tool."""
     arguments: _builtins.bytes
-    """Its arguments: one JSON object in UTF-8; empty for none."""
+    """Arguments: one JSON object in UTF-8; empty for none."""
     @_builtins.property
     def roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Roles of whoever calls."""
+        """Roles of the caller."""
 
     def __init__(
         self,
@@ -288,7 +288,7 @@ Global___PolicyRequest: _TypeAlias = PolicyRequest  # noqa: Y015
 
 @_typing.final
 class ArgumentRole(_message.Message):
-    """What an argument of a tool means to a policy."""
+    """Meaning of a tool argument for a policy."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -314,7 +314,7 @@ Global___ArgumentRole: _TypeAlias = ArgumentRole  # noqa: Y015
 
 @_typing.final
 class ToolAnnotation(_message.Message):
-    """A tool that a policy is about."""
+    """Description of a tool that a policy covers."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -328,18 +328,18 @@ class ToolAnnotation(_message.Message):
     server_name: _builtins.str
     """Required. The server that offers it."""
     tool_name: _builtins.str
-    """Required. Its name."""
+    """Required. Name of the tool."""
     description: _builtins.str
-    """What it does."""
+    """Name and definition of the phases."""
     input_schema: _builtins.bytes
-    """JSON Schema (2020-12) of its arguments: one JSON object in UTF-8; empty when not known."""
+    """JSON Schema (2020-12) of the arguments: one JSON object in UTF-8; empty when not known."""
     read_only: _builtins.bool
-    """Whether it changes nothing."""
+    """True if the tool changes nothing."""
     destructive: _builtins.bool
-    """Whether what it does cannot be undone."""
+    """True if the effect of the tool cannot be undone."""
     @_builtins.property
     def argument_roles(self) -> _containers.RepeatedCompositeFieldContainer[Global___ArgumentRole]:
-        """What its arguments mean."""
+        """Roles of the arguments."""
 
     def __init__(
         self,
@@ -362,7 +362,7 @@ Global___ToolAnnotation: _TypeAlias = ToolAnnotation  # noqa: Y015
 
 @_typing.final
 class PolicyScenario(_message.Message):
-    """A request with the decision that is expected."""
+    """A request with the expected decision."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -374,17 +374,17 @@ class PolicyScenario(_message.Message):
     SOURCE_FIELD_NUMBER: _builtins.int
     RULE_ID_FIELD_NUMBER: _builtins.int
     scenario_id: _builtins.str
-    """Names it in its suite; given by the server when empty."""
+    """Id in its suite; set by the server when empty."""
     description: _builtins.str
-    """Required. What it is about, in one sentence; unique in its suite."""
+    """Required. Description in one sentence; unique in its suite."""
     expected: Global___Expectation.ValueType
-    """Required. What the rules should say."""
+    """Required. Expected decision."""
     reasoning: _builtins.str
-    """Why."""
+    """Reason for display."""
     source: Global___ScenarioSource.ValueType
-    """Where it comes from."""
+    """Origin of the scenario."""
     rule_id: _builtins.str
-    """Id of the rule that it is meant to test; empty when nobody said."""
+    """Id of the rule under test; empty when not known."""
     @_builtins.property
     def request(self) -> Global___PolicyRequest:
         """Required. The request."""
@@ -410,7 +410,7 @@ Global___PolicyScenario: _TypeAlias = PolicyScenario  # noqa: Y015
 
 @_typing.final
 class DecisionResult(_message.Message):
-    """What the rules say, and why."""
+    """The decision and its reasons."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -422,12 +422,12 @@ class DecisionResult(_message.Message):
     decision: Global___Decision.ValueType
     """The decision."""
     rule_id: _builtins.str
-    """Id of the rule that decided; empty when none matched and the default, deny, holds."""
+    """Id of the rule that decided; empty when no rule matched and the default (deny) applies."""
     by_invariant: _builtins.bool
-    """Whether a structural invariant decided, which no rule can override."""
+    """True if a structural invariant decided. No rule can override an invariant."""
     @_builtins.property
     def reasons(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Why, for a person, in the order of evaluation."""
+        """Reasons for display, in the order of evaluation."""
 
     @_builtins.property
     def errors(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
@@ -452,7 +452,7 @@ Global___DecisionResult: _TypeAlias = DecisionResult  # noqa: Y015
 
 @_typing.final
 class PolicySource(_message.Message):
-    """Which policy is meant."""
+    """Reference to a policy."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -480,7 +480,7 @@ Global___PolicySource: _TypeAlias = PolicySource  # noqa: Y015
 
 @_typing.final
 class GenerationTurn(_message.Message):
-    """What one turn of the conversation that writes scenarios used."""
+    """Usage of one turn of the conversation that writes scenarios."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -489,14 +489,14 @@ class GenerationTurn(_message.Message):
     REPAIRED_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     turn: _builtins.int
-    """Its number, from 1."""
+    """Number of the turn, from 1."""
     scenarios: _builtins.int
-    """The scenarios it gave."""
+    """Number of scenarios written."""
     repaired: _builtins.bool
-    """Whether its first answer was invalid."""
+    """True if the first answer was invalid."""
     @_builtins.property
     def usage(self) -> _common_pb2.ModelUsage:
-        """What it used."""
+        """Model usage."""
 
     def __init__(
         self,
@@ -516,7 +516,7 @@ Global___GenerationTurn: _TypeAlias = GenerationTurn  # noqa: Y015
 
 @_typing.final
 class ScenarioCorrection(_message.Message):
-    """An expectation that was judged wrong and put right."""
+    """Correction of an expectation that was judged wrong."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -527,11 +527,11 @@ class ScenarioCorrection(_message.Message):
     scenario_description: _builtins.str
     """The scenario."""
     original: Global___Expectation.ValueType
-    """What it expected."""
+    """Expected decision before."""
     corrected: Global___Expectation.ValueType
-    """What it expects now."""
+    """Expected decision after."""
     reasoning: _builtins.str
-    """Why."""
+    """Reason for display."""
     def __init__(
         self,
         *,
@@ -550,8 +550,8 @@ Global___ScenarioCorrection: _TypeAlias = ScenarioCorrection  # noqa: Y015
 
 @_typing.final
 class DiscardedScenario(_message.Message):
-    """A scenario that was thrown out because a structural invariant always decides otherwise, or because its
-    tool refuses its arguments.
+    """A scenario that was discarded because a structural invariant always decides otherwise, or because
+    the schema of its tool rejects its arguments.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -562,7 +562,7 @@ class DiscardedScenario(_message.Message):
     rule: _builtins.str
     """Id of the invariant, or `argument-schema`."""
     actual: Global___Decision.ValueType
-    """What that always says."""
+    """Decision of that invariant or schema."""
     @_builtins.property
     def scenario(self) -> Global___PolicyScenario:
         """The scenario."""
@@ -584,7 +584,7 @@ Global___DiscardedScenario: _TypeAlias = DiscardedScenario  # noqa: Y015
 
 @_typing.final
 class RulePatch(_message.Message):
-    """One mechanical change of the rules."""
+    """One change of the rules."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -603,9 +603,9 @@ class RulePatch(_message.Message):
     after: _builtins.bytes
     """The rule after, as JSON in UTF-8; unset when deleted."""
     position: _builtins.int
-    """Index of the rule in the order, from 0; where it was, when deleted."""
+    """Index of the rule in the order, from 0; its former index if deleted."""
     reasoning: _builtins.str
-    """Why."""
+    """Reason for display."""
     def __init__(
         self,
         *,
@@ -633,7 +633,7 @@ Global___RulePatch: _TypeAlias = RulePatch  # noqa: Y015
 
 @_typing.final
 class AuditEntry(_message.Message):
-    """Something that was decided on the way, for the record."""
+    """Audit entry: one decision made during the work."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -642,31 +642,31 @@ class AuditEntry(_message.Message):
     CORRECTION_FIELD_NUMBER: _builtins.int
     DISCARDED_FIELD_NUMBER: _builtins.int
     RULE_PATCH_FIELD_NUMBER: _builtins.int
-    JUDGEMENT_FIELD_NUMBER: _builtins.int
+    JUDGE_RESULT_FIELD_NUMBER: _builtins.int
     TIME_FIELD_NUMBER: _builtins.int
     round: _builtins.int
     """The repair round, from 1; 0 before the first."""
     actor: _builtins.str
-    """Who said it: `model:<provider/model>`, `engine` or `caller`."""
+    """Author of the decision: `model:<provider/model>`, `engine` or `caller`."""
     @_builtins.property
     def correction(self) -> Global___ScenarioCorrection:
-        """An expectation was put right."""
+        """An expectation was corrected."""
 
     @_builtins.property
     def discarded(self) -> Global___DiscardedScenario:
-        """A scenario was thrown out."""
+        """A scenario was discarded."""
 
     @_builtins.property
     def rule_patch(self) -> Global___RulePatch:
         """A rule was changed."""
 
     @_builtins.property
-    def judgement(self) -> Global___Judgement:
-        """A disagreement was judged."""
+    def judge_result(self) -> Global___JudgeResult:
+        """The fault of a disagreement was attributed."""
 
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
-        """When."""
+        """Time of the entry."""
 
     def __init__(
         self,
@@ -676,56 +676,56 @@ class AuditEntry(_message.Message):
         correction: Global___ScenarioCorrection | None = ...,
         discarded: Global___DiscardedScenario | None = ...,
         rule_patch: Global___RulePatch | None = ...,
-        judgement: Global___Judgement | None = ...,
+        judge_result: Global___JudgeResult | None = ...,
         time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["correction", b"correction", "decision", b"decision", "discarded", b"discarded", "judgement", b"judgement", "rule_patch", b"rule_patch", "time", b"time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["correction", b"correction", "decision", b"decision", "discarded", b"discarded", "judge_result", b"judge_result", "rule_patch", b"rule_patch", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "correction", b"correction", "decision", b"decision", "discarded", b"discarded", "judgement", b"judgement", "round", b"round", "rule_patch", b"rule_patch", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "correction", b"correction", "decision", b"decision", "discarded", b"discarded", "judge_result", b"judge_result", "round", b"round", "rule_patch", b"rule_patch", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_decision: _TypeAlias = _typing.Literal["correction", "discarded", "rule_patch", "judgement"]  # noqa: Y015
+    _WhichOneofReturnType_decision: _TypeAlias = _typing.Literal["correction", "discarded", "rule_patch", "judge_result"]  # noqa: Y015
     _WhichOneofArgType_decision: _TypeAlias = _typing.Literal["decision", b"decision"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_decision) -> _WhichOneofReturnType_decision | None: ...
 
 Global___AuditEntry: _TypeAlias = AuditEntry  # noqa: Y015
 
 @_typing.final
-class Judgement(_message.Message):
-    """Who is to blame for one disagreement."""
+class JudgeResult(_message.Message):
+    """Result of a judge: the fault of one disagreement."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SCENARIO_DESCRIPTION_FIELD_NUMBER: _builtins.int
-    BLAME_FIELD_NUMBER: _builtins.int
+    FAULT_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
     OVERRULED_FIELD_NUMBER: _builtins.int
     scenario_description: _builtins.str
     """The scenario that failed."""
-    blame: Global___Blame.ValueType
-    """Who is to blame."""
+    fault: Global___FaultAttribution.ValueType
+    """Attribution of the fault."""
     reasoning: _builtins.str
-    """Why."""
+    """Reason for display."""
     overruled: _builtins.bool
-    """Whether it was put aside, because it would make an unsafe decision pass or touch what stands."""
+    """True if the result was overruled, because it would allow an unsafe decision or change a fixed scenario or rule."""
     def __init__(
         self,
         *,
         scenario_description: _builtins.str = ...,
-        blame: Global___Blame.ValueType = ...,
+        fault: Global___FaultAttribution.ValueType = ...,
         reasoning: _builtins.str = ...,
         overruled: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blame", b"blame", "overruled", b"overruled", "reasoning", b"reasoning", "scenario_description", b"scenario_description"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fault", b"fault", "overruled", b"overruled", "reasoning", b"reasoning", "scenario_description", b"scenario_description"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Judgement: _TypeAlias = Judgement  # noqa: Y015
+Global___JudgeResult: _TypeAlias = JudgeResult  # noqa: Y015
 
 @_typing.final
 class ScenarioResult(_message.Message):
-    """How one scenario fared."""
+    """Result of one scenario."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -736,12 +736,12 @@ class ScenarioResult(_message.Message):
     scenario_id: _builtins.str
     """The scenario."""
     passed: _builtins.bool
-    """Whether the rules said what it expects."""
+    """True if the decision matches the expectation."""
     masked_rule_id: _builtins.str
-    """Id of the rule that it was meant to test, when another decided first; empty otherwise."""
+    """Id of the rule under test, if another rule decided first; empty otherwise."""
     @_builtins.property
     def actual(self) -> Global___DecisionResult:
-        """What they said."""
+        """Actual decision."""
 
     def __init__(
         self,
@@ -761,7 +761,7 @@ Global___ScenarioResult: _TypeAlias = ScenarioResult  # noqa: Y015
 
 @_typing.final
 class VerificationReport(_message.Message):
-    """How rules and scenarios fit together."""
+    """Result of running scenarios against rules."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -776,15 +776,15 @@ class VerificationReport(_message.Message):
     """Scenarios that failed."""
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScenarioResult]:
-        """One for each scenario, in their order."""
+        """One result for each scenario, in scenario order."""
 
     @_builtins.property
     def coverage(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.Coverage]:
-        """What the scenarios reach: `rule`, `condition_decision` and `boundary`."""
+        """Coverage of the scenarios: `rule`, `condition_decision` and `boundary`."""
 
     @_builtins.property
     def mutation(self) -> _quality_pb2.MutationScore:
-        """How many mutants they kill; unset when not asked for."""
+        """Mutation score; unset when not requested."""
 
     def __init__(
         self,
@@ -807,7 +807,7 @@ Global___VerificationReport: _TypeAlias = VerificationReport  # noqa: Y015
 
 @_typing.final
 class CompiledPolicy(_message.Message):
-    """A policy in one of its versions, compiled and stored."""
+    """A stored version of a policy."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -820,28 +820,28 @@ class CompiledPolicy(_message.Message):
     INPUT_HASH_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     policy_id: _builtins.str
-    """Its id, given by the server; the same for all its versions."""
+    """Id of the policy, set by the server; the same for all versions."""
     policy_hash: _builtins.str
-    """SHA-256 of the canonical document in lower-case hex; names the version."""
+    """SHA-256 of the canonical document in lower-case hex; identifies the version."""
     document: _builtins.bytes
     """The canonical policy document, as JSON in UTF-8."""
     input_hash: _builtins.str
-    """Hash over the inputs and the prompts in lower-case hex; the same inputs make no call again."""
+    """Hash of the inputs and prompts in lower-case hex. The same inputs cause no further model call."""
     @_builtins.property
     def scenarios(self) -> _containers.RepeatedCompositeFieldContainer[Global___PolicyScenario]:
-        """Its scenarios, handwritten ones first."""
+        """Scenarios, handwritten ones first."""
 
     @_builtins.property
     def verification(self) -> Global___VerificationReport:
-        """How they fit together."""
+        """Result of the last verification."""
 
     @_builtins.property
     def audit(self) -> _containers.RepeatedCompositeFieldContainer[Global___AuditEntry]:
-        """Everything that was decided on the way."""
+        """Audit log of the work."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was stored."""
+        """Time when it was stored."""
 
     def __init__(
         self,
@@ -865,7 +865,7 @@ Global___CompiledPolicy: _TypeAlias = CompiledPolicy  # noqa: Y015
 
 @_typing.final
 class PolicySummary(_message.Message):
-    """A stored policy without its weight."""
+    """Summary of a stored policy, for lists."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -875,16 +875,16 @@ class PolicySummary(_message.Message):
     SCENARIOS_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     policy_id: _builtins.str
-    """Its id."""
+    """Id of the policy."""
     policy_hash: _builtins.str
-    """Names the version."""
+    """Hash of the version."""
     rules: _builtins.int
-    """Rules in it."""
+    """Number of rules."""
     scenarios: _builtins.int
-    """Scenarios in it."""
+    """Number of scenarios."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was stored."""
+        """Time when it was stored."""
 
     def __init__(
         self,
@@ -905,7 +905,7 @@ Global___PolicySummary: _TypeAlias = PolicySummary  # noqa: Y015
 
 @_typing.final
 class CompileOptions(_message.Message):
-    """How to compile. Unset fields take the default."""
+    """Options of CompilePolicy. Unset fields take the default."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -918,21 +918,21 @@ class CompileOptions(_message.Message):
     DIRECTED_FIELD_NUMBER: _builtins.int
     MUTATION_FIELD_NUMBER: _builtins.int
     max_repairs: _builtins.int
-    """Most repairs after the first verification; unset for 3."""
+    """Maximum number of repairs after the first verification; unset for 3."""
     max_probes: _builtins.int
-    """Most probes a round; unset for 5."""
+    """Maximum number of probes per round; unset for 5."""
     max_probe_rounds: _builtins.int
-    """Most rounds of probes; unset for 3."""
+    """Maximum number of probe rounds; unset for 3."""
     tools_per_batch: _builtins.int
-    """Most tools that one request to a model is about; unset for 25."""
+    """Maximum number of tools per model request; unset for 25."""
     max_turns: _builtins.int
-    """Most turns of the conversation that writes scenarios; unset for no limit of its own."""
+    """Maximum number of turns of the conversation that writes scenarios; unset for no own limit."""
     replace_corrected: _builtins.bool
-    """Whether corrected scenarios are also written anew. They are patched in place either way."""
+    """If true, corrected scenarios are also rewritten. They are patched in place in either case."""
     directed: _builtins.bool
-    """Whether to add directed scenarios for what the written ones miss; unset means true."""
+    """If true, directed scenarios are added for uncovered targets; unset means true."""
     mutation: _builtins.bool
-    """Whether to measure the mutation score; unset means true."""
+    """If true, the mutation score is measured; unset means true."""
     def __init__(
         self,
         *,
@@ -982,7 +982,7 @@ Global___CompileOptions: _TypeAlias = CompileOptions  # noqa: Y015
 
 @_typing.final
 class CompilePolicyRequest(_message.Message):
-    """What to compile."""
+    """Input of the compilation."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -997,34 +997,34 @@ class CompilePolicyRequest(_message.Message):
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     FOUNDATION_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it continues or repeats the same work (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request continues or repeats the same work (stored for 24 hours)."""
     policy_id: _builtins.str
-    """The policy to make a new version of; empty for a new one."""
+    """The policy to add a version to; empty for a new policy."""
     constitution: _builtins.str
     """Required. The written policy; at most 256 KiB of UTF-8."""
     model: _builtins.str
     """`provider/model` that writes and judges; empty for the configured one."""
     after_sequence: _builtins.int
-    """Leave out events up to this one; 0 for all."""
+    """Sequence of the last event to skip; 0 for all events."""
     foundation: _builtins.bytes
-    """What stands above the rules that are written: a JSON object in UTF-8 with `invariants` and `lists`, both
-    optional, as in a policy document; empty for neither.
+    """Invariants and lists that take precedence over the generated rules: a JSON object in UTF-8 with
+    `invariants` and `lists`, both optional, as in a policy document; empty for neither.
     """
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolAnnotation]:
-        """Required, at least one. The tools that it is about."""
+        """Required, at least one. Tools that the policy covers."""
 
     @_builtins.property
     def handwritten_scenarios(self) -> _containers.RepeatedCompositeFieldContainer[Global___PolicyScenario]:
-        """Scenarios that must hold as they are."""
+        """Scenarios that must hold. They are never changed."""
 
     @_builtins.property
     def options(self) -> Global___CompileOptions:
-        """How to compile; unset for the defaults."""
+        """Options; unset for the defaults."""
 
     @_builtins.property
     def budget(self) -> _common_pb2.Budget:
-        """Caps on the model work."""
+        """Budget of the model usage."""
 
     def __init__(
         self,
@@ -1056,7 +1056,7 @@ class CompilePolicyResponse(_message.Message):
 
     @_typing.final
     class Progress(_message.Message):
-        """The work went on."""
+        """Progress of the work."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1065,13 +1065,13 @@ class CompilePolicyResponse(_message.Message):
         MESSAGE_FIELD_NUMBER: _builtins.int
         FRACTION_FIELD_NUMBER: _builtins.int
         phase: Global___CompilePhase.ValueType
-        """What it is busy with."""
+        """Current phase."""
         round: _builtins.int
         """The repair round, from 1; 0 before the first."""
         message: _builtins.str
-        """One short sentence for a person."""
+        """One short sentence for display."""
         fraction: _builtins.float
-        """The share of the whole work that is done, 0 to 1; never decreases."""
+        """Completed share of the whole work, 0 to 1; never decreases."""
         def __init__(
             self,
             *,
@@ -1088,17 +1088,17 @@ class CompilePolicyResponse(_message.Message):
 
     @_typing.final
     class RulesWritten(_message.Message):
-        """Rules were written, or written anew."""
+        """Rules were written or rewritten."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         DOCUMENT_FIELD_NUMBER: _builtins.int
         FINDINGS_FIELD_NUMBER: _builtins.int
         document: _builtins.bytes
-        """The policy document now, as JSON in UTF-8."""
+        """The current policy document, as JSON in UTF-8."""
         @_builtins.property
         def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-            """What the rules still lack."""
+            """Remaining findings on the rules."""
 
         def __init__(
             self,
@@ -1122,11 +1122,11 @@ class CompilePolicyResponse(_message.Message):
         TURN_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def scenarios(self) -> _containers.RepeatedCompositeFieldContainer[Global___PolicyScenario]:
-            """The new ones only."""
+            """The new scenarios only."""
 
         @_builtins.property
         def turn(self) -> Global___GenerationTurn:
-            """What the turn used."""
+            """Usage of the turn."""
 
         def __init__(
             self,
@@ -1158,7 +1158,7 @@ class CompilePolicyResponse(_message.Message):
         """Scenarios that failed."""
         @_builtins.property
         def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScenarioResult]:
-            """The results of those that failed."""
+            """Results of the failed scenarios."""
 
         def __init__(
             self,
@@ -1186,22 +1186,22 @@ class CompilePolicyResponse(_message.Message):
         FROM_CACHE_FIELD_NUMBER: _builtins.int
         FINDINGS_FIELD_NUMBER: _builtins.int
         from_cache: _builtins.bool
-        """Whether it was stored earlier for the same input and no model was called."""
+        """True if the result was stored earlier for the same input and no model was called."""
         @_builtins.property
         def policy(self) -> Global___CompiledPolicy:
-            """As it is stored."""
+            """The stored policy."""
 
         @_builtins.property
         def usage(self) -> _common_pb2.ModelUsage:
-            """What the work used of language models."""
+            """Model usage of the work."""
 
         @_builtins.property
         def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___GenerationTurn]:
-            """The turns of the conversation that wrote scenarios."""
+            """Usage of the conversation that wrote scenarios, by turn."""
 
         @_builtins.property
         def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-            """What a person should know, as warnings."""
+            """Warnings to review."""
 
         def __init__(
             self,
@@ -1220,7 +1220,7 @@ class CompilePolicyResponse(_message.Message):
 
     @_typing.final
     class Failed(_message.Message):
-        """Rules and scenarios could not be brought together; nothing was stored."""
+        """Rules and scenarios still disagree; nothing was stored."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1231,14 +1231,14 @@ class CompilePolicyResponse(_message.Message):
         AUDIT_FIELD_NUMBER: _builtins.int
         USAGE_FIELD_NUMBER: _builtins.int
         document: _builtins.bytes
-        """The policy document as far as it came, as JSON in UTF-8; empty when it did not come to one."""
+        """The last policy document, as JSON in UTF-8; empty if none was written."""
         @_builtins.property
         def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-            """Why, and what to do."""
+            """Reasons and remedies."""
 
         @_builtins.property
         def scenarios(self) -> _containers.RepeatedCompositeFieldContainer[Global___PolicyScenario]:
-            """The scenarios as far as they came."""
+            """The last scenarios."""
 
         @_builtins.property
         def verification(self) -> Global___VerificationReport:
@@ -1246,11 +1246,11 @@ class CompilePolicyResponse(_message.Message):
 
         @_builtins.property
         def audit(self) -> _containers.RepeatedCompositeFieldContainer[Global___AuditEntry]:
-            """Everything that was decided on the way."""
+            """Audit log of the work."""
 
         @_builtins.property
         def usage(self) -> _common_pb2.ModelUsage:
-            """What the work used of language models."""
+            """Model usage of the work."""
 
         def __init__(
             self,
@@ -1277,10 +1277,10 @@ class CompilePolicyResponse(_message.Message):
     COMPILED_FIELD_NUMBER: _builtins.int
     FAILED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this work, from 1, without gaps."""
+    """Number of the event within this work, from 1, without gaps."""
     @_builtins.property
     def progress(self) -> Global___CompilePolicyResponse.Progress:
-        """The work went on."""
+        """Progress of the work."""
 
     @_builtins.property
     def rules_written(self) -> Global___CompilePolicyResponse.RulesWritten:
@@ -1296,15 +1296,15 @@ class CompilePolicyResponse(_message.Message):
 
     @_builtins.property
     def decided(self) -> Global___AuditEntry:
-        """Something was decided."""
+        """A decision was made."""
 
     @_builtins.property
     def compiled(self) -> Global___CompilePolicyResponse.Compiled:
-        """Done; the last event."""
+        """The work is completed; the last event."""
 
     @_builtins.property
     def failed(self) -> Global___CompilePolicyResponse.Failed:
-        """Given up; the last event."""
+        """The work failed; the last event."""
 
     def __init__(
         self,
@@ -1330,7 +1330,7 @@ Global___CompilePolicyResponse: _TypeAlias = CompilePolicyResponse  # noqa: Y015
 
 @_typing.final
 class VerifyPolicyRequest(_message.Message):
-    """What to verify."""
+    """The rules and scenarios to verify."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1338,7 +1338,7 @@ class VerifyPolicyRequest(_message.Message):
     SCENARIOS_FIELD_NUMBER: _builtins.int
     MUTATION_FIELD_NUMBER: _builtins.int
     mutation: _builtins.bool
-    """Whether to measure the mutation score as well."""
+    """If true, measure the mutation score as well."""
     @_builtins.property
     def policy(self) -> Global___PolicySource:
         """Required. The rules."""
@@ -1364,7 +1364,7 @@ Global___VerifyPolicyRequest: _TypeAlias = VerifyPolicyRequest  # noqa: Y015
 
 @_typing.final
 class VerifyPolicyResponse(_message.Message):
-    """How rules and scenarios fit together."""
+    """Result of running scenarios against rules."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1372,11 +1372,11 @@ class VerifyPolicyResponse(_message.Message):
     FINDINGS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def verification(self) -> Global___VerificationReport:
-        """The report; empty when the document has errors."""
+        """The result; empty when the document has errors."""
 
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """What is wrong with the document."""
+        """Findings on the document."""
 
     def __init__(
         self,
@@ -1394,7 +1394,7 @@ Global___VerifyPolicyResponse: _TypeAlias = VerifyPolicyResponse  # noqa: Y015
 
 @_typing.final
 class AnalyzePolicyRequest(_message.Message):
-    """What to analyse."""
+    """The policy to analyse."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1418,7 +1418,7 @@ Global___AnalyzePolicyRequest: _TypeAlias = AnalyzePolicyRequest  # noqa: Y015
 
 @_typing.final
 class RuleIssue(_message.Message):
-    """Something odd about a rule."""
+    """A problem of a rule."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1428,18 +1428,18 @@ class RuleIssue(_message.Message):
     WITNESS_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     kind: Global___RuleIssueKind.ValueType
-    """What is odd."""
+    """Kind of the problem."""
     rule_id: _builtins.str
     """Id of the rule."""
     message: _builtins.str
-    """One sentence for a person."""
+    """One sentence for display."""
     @_builtins.property
     def caused_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The rules, or the invariant, that are to blame."""
+        """Rules or invariant that cause the problem."""
 
     @_builtins.property
     def witness(self) -> Global___PolicyRequest:
-        """A request that shows it, replayed before it is reported; unset where none can exist."""
+        """A request that proves the problem, replayed before it is reported; unset if none can exist."""
 
     def __init__(
         self,
@@ -1462,7 +1462,7 @@ Global___RuleIssue: _TypeAlias = RuleIssue  # noqa: Y015
 
 @_typing.final
 class AnalyzePolicyResponse(_message.Message):
-    """What is odd about the rules."""
+    """Problems of the rules."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1474,7 +1474,7 @@ class AnalyzePolicyResponse(_message.Message):
 
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """What is wrong with the document."""
+        """Findings on the document."""
 
     def __init__(
         self,
@@ -1492,7 +1492,7 @@ Global___AnalyzePolicyResponse: _TypeAlias = AnalyzePolicyResponse  # noqa: Y015
 
 @_typing.final
 class DiffPoliciesRequest(_message.Message):
-    """What to compare."""
+    """The policies to compare."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1500,14 +1500,14 @@ class DiffPoliciesRequest(_message.Message):
     AFTER_FIELD_NUMBER: _builtins.int
     MAX_EXAMPLES_FIELD_NUMBER: _builtins.int
     max_examples: _builtins.int
-    """Most examples; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of examples; 0 for 50, more than 1,000 counts as 1,000."""
     @_builtins.property
     def before(self) -> Global___PolicySource:
-        """Required. The policy before."""
+        """Required. The old policy."""
 
     @_builtins.property
     def after(self) -> Global___PolicySource:
-        """Required. The policy after."""
+        """Required. The new policy."""
 
     def __init__(
         self,
@@ -1535,15 +1535,15 @@ class DecisionChange(_message.Message):
     AFTER_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def witness(self) -> Global___PolicyRequest:
-        """The request, replayed on both before it is reported."""
+        """The request, replayed on both policies before it is reported."""
 
     @_builtins.property
     def before(self) -> Global___DecisionResult:
-        """What the policy before says."""
+        """Decision of the old policy."""
 
     @_builtins.property
     def after(self) -> Global___DecisionResult:
-        """What the policy after says."""
+        """Decision of the new policy."""
 
     def __init__(
         self,
@@ -1562,7 +1562,7 @@ Global___DecisionChange: _TypeAlias = DecisionChange  # noqa: Y015
 
 @_typing.final
 class DiffPoliciesResponse(_message.Message):
-    """How two policies differ."""
+    """Differences between two policies."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1571,18 +1571,18 @@ class DiffPoliciesResponse(_message.Message):
     RULE_CHANGES_FIELD_NUMBER: _builtins.int
     FINDINGS_FIELD_NUMBER: _builtins.int
     equivalent: _builtins.bool
-    """Whether they decide every request the same."""
+    """True if both policies decide every request the same."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionChange]:
-        """Examples, one for each pair of rules that differ; those newly allowed first."""
+        """Examples, one for each pair of rules that differ; requests that are newly allowed come first."""
 
     @_builtins.property
     def rule_changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RulePatch]:
-        """How the rules differ."""
+        """Changes of the rules."""
 
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """What is wrong with the documents, whose paths begin with `/before` or `/after`, or what could not be decided."""
+        """Findings on the documents, with paths that begin with `/before` or `/after`, or requests that could not be decided."""
 
     def __init__(
         self,
@@ -1601,8 +1601,8 @@ class DiffPoliciesResponse(_message.Message):
 Global___DiffPoliciesResponse: _TypeAlias = DiffPoliciesResponse  # noqa: Y015
 
 @_typing.final
-class MutatePolicyRequest(_message.Message):
-    """What to mutate."""
+class RunMutationTestsRequest(_message.Message):
+    """The policy and scenarios to test."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1634,17 +1634,17 @@ class MutatePolicyRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___MutatePolicyRequest: _TypeAlias = MutatePolicyRequest  # noqa: Y015
+Global___RunMutationTestsRequest: _TypeAlias = RunMutationTestsRequest  # noqa: Y015
 
 @_typing.final
-class MutatePolicyResponse(_message.Message):
-    """One event of mutating. The last one is `scored`."""
+class RunMutationTestsResponse(_message.Message):
+    """One event of a mutation test. The last one is `scored`."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
     class Scored(_message.Message):
-        """The mutants are all done."""
+        """All mutants are done."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1656,7 +1656,7 @@ class MutatePolicyResponse(_message.Message):
 
         @_builtins.property
         def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-            """What is wrong with the document; then there is no score."""
+            """Findings on the document; a document with errors has no score."""
 
         def __init__(
             self,
@@ -1679,7 +1679,7 @@ class MutatePolicyResponse(_message.Message):
         MUTANTS_FIELD_NUMBER: _builtins.int
         TOTAL_FIELD_NUMBER: _builtins.int
         total: _builtins.int
-        """Mutants in all."""
+        """Total number of mutants."""
         @_builtins.property
         def mutants(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.Mutant]:
             """The mutants."""
@@ -1700,21 +1700,21 @@ class MutatePolicyResponse(_message.Message):
     MUTANTS_FIELD_NUMBER: _builtins.int
     SCORED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this call, from 1, without gaps."""
+    """Number of the event within this call, from 1, without gaps."""
     @_builtins.property
-    def mutants(self) -> Global___MutatePolicyResponse.Mutants:
+    def mutants(self) -> Global___RunMutationTestsResponse.Mutants:
         """Some mutants are done."""
 
     @_builtins.property
-    def scored(self) -> Global___MutatePolicyResponse.Scored:
-        """Done; the last event."""
+    def scored(self) -> Global___RunMutationTestsResponse.Scored:
+        """The work is completed; the last event."""
 
     def __init__(
         self,
         *,
         sequence: _builtins.int = ...,
-        mutants: Global___MutatePolicyResponse.Mutants | None = ...,
-        scored: Global___MutatePolicyResponse.Scored | None = ...,
+        mutants: Global___RunMutationTestsResponse.Mutants | None = ...,
+        scored: Global___RunMutationTestsResponse.Scored | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "mutants", b"mutants", "scored", b"scored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1724,11 +1724,11 @@ class MutatePolicyResponse(_message.Message):
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
-Global___MutatePolicyResponse: _TypeAlias = MutatePolicyResponse  # noqa: Y015
+Global___RunMutationTestsResponse: _TypeAlias = RunMutationTestsResponse  # noqa: Y015
 
 @_typing.final
-class CoverPolicyRequest(_message.Message):
-    """What to cover."""
+class GenerateCoverageScenariosRequest(_message.Message):
+    """The policy to generate scenarios for."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1736,14 +1736,14 @@ class CoverPolicyRequest(_message.Message):
     SCENARIOS_FIELD_NUMBER: _builtins.int
     MAX_SCENARIOS_FIELD_NUMBER: _builtins.int
     max_scenarios: _builtins.int
-    """Most scenarios to make; 0 for as many as it takes."""
+    """Maximum number of scenarios to generate; 0 for no limit."""
     @_builtins.property
     def policy(self) -> Global___PolicySource:
         """Required. The rules."""
 
     @_builtins.property
     def scenarios(self) -> _containers.RepeatedCompositeFieldContainer[Global___PolicyScenario]:
-        """The scenarios there are; empty for those stored with the policy."""
+        """Existing scenarios; empty for those stored with the policy."""
 
     def __init__(
         self,
@@ -1758,17 +1758,17 @@ class CoverPolicyRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CoverPolicyRequest: _TypeAlias = CoverPolicyRequest  # noqa: Y015
+Global___GenerateCoverageScenariosRequest: _TypeAlias = GenerateCoverageScenariosRequest  # noqa: Y015
 
 @_typing.final
-class CoverPolicyResponse(_message.Message):
-    """One event of covering. The last one is `covered`."""
+class GenerateCoverageScenariosResponse(_message.Message):
+    """One event of the generation. The last one is `covered`."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
     class Covered(_message.Message):
-        """Nothing more can be reached."""
+        """No further target can be covered."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1777,15 +1777,15 @@ class CoverPolicyResponse(_message.Message):
         FINDINGS_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def coverage(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.Coverage]:
-            """What all scenarios together reach."""
+            """Coverage of all scenarios together."""
 
         @_builtins.property
         def mutation(self) -> _quality_pb2.MutationScore:
-            """How many mutants all scenarios together kill."""
+            """Mutation score of all scenarios together."""
 
         @_builtins.property
         def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-            """What is wrong with the document; then there is no coverage."""
+            """Findings on the document; a document with errors has no coverage."""
 
         def __init__(
             self,
@@ -1804,21 +1804,21 @@ class CoverPolicyResponse(_message.Message):
     SCENARIO_FIELD_NUMBER: _builtins.int
     COVERED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this call, from 1, without gaps."""
+    """Number of the event within this call, from 1, without gaps."""
     @_builtins.property
     def scenario(self) -> Global___PolicyScenario:
-        """A scenario that reaches something new. It expects what the rules say; a person should agree."""
+        """A scenario that covers a new target. It expects the actual decision; a person should review it."""
 
     @_builtins.property
-    def covered(self) -> Global___CoverPolicyResponse.Covered:
-        """Done; the last event."""
+    def covered(self) -> Global___GenerateCoverageScenariosResponse.Covered:
+        """The work is completed; the last event."""
 
     def __init__(
         self,
         *,
         sequence: _builtins.int = ...,
         scenario: Global___PolicyScenario | None = ...,
-        covered: Global___CoverPolicyResponse.Covered | None = ...,
+        covered: Global___GenerateCoverageScenariosResponse.Covered | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["covered", b"covered", "event", b"event", "scenario", b"scenario"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1828,11 +1828,11 @@ class CoverPolicyResponse(_message.Message):
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
-Global___CoverPolicyResponse: _TypeAlias = CoverPolicyResponse  # noqa: Y015
+Global___GenerateCoverageScenariosResponse: _TypeAlias = GenerateCoverageScenariosResponse  # noqa: Y015
 
 @_typing.final
 class DecideRequest(_message.Message):
-    """What to decide about."""
+    """The request to decide."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1869,7 +1869,7 @@ class DecideResponse(_message.Message):
     RESULT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def result(self) -> Global___DecisionResult:
-        """What the rules say, and why."""
+        """The decision and its reasons."""
 
     def __init__(
         self,
@@ -1893,7 +1893,7 @@ class DecideItem(_message.Message):
     ITEM_ID_FIELD_NUMBER: _builtins.int
     REQUEST_FIELD_NUMBER: _builtins.int
     item_id: _builtins.str
-    """Required. Names the item in this call; chosen by the caller."""
+    """Required. Id of the item in this call; chosen by the caller."""
     @_builtins.property
     def request(self) -> Global___PolicyRequest:
         """Required. The request."""
@@ -1955,11 +1955,11 @@ class DecideOutcome(_message.Message):
     """The item it is about."""
     @_builtins.property
     def result(self) -> Global___DecisionResult:
-        """What the rules say, and why."""
+        """The decision and its reasons."""
 
     @_builtins.property
     def error(self) -> _common_pb2.ItemError:
-        """Why there is no decision. Read it as a denial."""
+        """Error of the item. Treat it as a denial."""
 
     def __init__(
         self,
@@ -1987,10 +1987,10 @@ class DecideManyResponse(_message.Message):
     SEQUENCE_FIELD_NUMBER: _builtins.int
     OUTCOMES_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the messages of this call, from 1, without gaps."""
+    """Number of the message within this call, from 1, without gaps."""
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecideOutcome]:
-        """The decisions that are ready."""
+        """Available decisions."""
 
     def __init__(
         self,
@@ -2015,9 +2015,9 @@ class GetPolicyRequest(_message.Message):
     POLICY_ID_FIELD_NUMBER: _builtins.int
     POLICY_HASH_FIELD_NUMBER: _builtins.int
     policy_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the policy."""
     policy_hash: _builtins.str
-    """Names the version; empty for the latest."""
+    """Hash of the version; empty for the latest."""
     def __init__(
         self,
         *,
@@ -2041,7 +2041,7 @@ class GetPolicyResponse(_message.Message):
     POLICY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def policy(self) -> Global___CompiledPolicy:
-        """As it is stored."""
+        """The stored policy."""
 
     def __init__(
         self,
@@ -2058,16 +2058,16 @@ Global___GetPolicyResponse: _TypeAlias = GetPolicyResponse  # noqa: Y015
 
 @_typing.final
 class ListPoliciesRequest(_message.Message):
-    """Which policies to list."""
+    """Page of a list of policies."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Most policies to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of policies to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     def __init__(
         self,
         *,
@@ -2091,7 +2091,7 @@ class ListPoliciesResponse(_message.Message):
     POLICIES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def policies(self) -> _containers.RepeatedCompositeFieldContainer[Global___PolicySummary]:
         """Newest first."""
@@ -2119,9 +2119,9 @@ class DeletePolicyRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     POLICY_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it succeeds again (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
     policy_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the policy."""
     def __init__(
         self,
         *,
@@ -2138,7 +2138,7 @@ Global___DeletePolicyRequest: _TypeAlias = DeletePolicyRequest  # noqa: Y015
 
 @_typing.final
 class DeletePolicyResponse(_message.Message):
-    """The policy is gone."""
+    """Empty: the policy was deleted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -26,27 +26,27 @@ if _version_not_supported:
 
 
 class PolicyServiceStub:
-    """Policies: from a written policy to rules that decide about tool calls, with scenarios that verify them.
+    """Policies: from a written policy to rules that decide on tool calls, with scenarios that verify them.
 
     A policy document (rules in order, structural invariants, tool annotations) travels as `bytes`: one
     JSON document in UTF-8, read by one strict parser. Documents that a server returns are canonical
-    (RFC 8785), and their SHA-256 names them. Arguments of a tool call are one JSON object in UTF-8.
+    (RFC 8785) and identified by their SHA-256. Arguments of a tool call are one JSON object in UTF-8.
 
-    The rules are decided by the engine alone. Models write rules and scenarios and judge who is to
-    blame for a disagreement; no model's word changes a decision.
+    Only the engine evaluates rules. Models write rules and scenarios and attribute the fault of a
+    disagreement. No answer of a model changes a decision.
 
-    A document with errors is a *result* where a body can carry findings. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A document with errors is a *result* if the response has a field for findings. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field or, where the body cannot say so, the document is wrong;
-    - NOT_FOUND: no such policy or version;
+    - INVALID_ARGUMENT: a field is invalid, or the document is and the response has no field for findings;
+    - NOT_FOUND: the policy or version does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     def __init__(self, channel):
@@ -75,15 +75,15 @@ class PolicyServiceStub:
                 request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DiffPoliciesRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DiffPoliciesResponse.FromString,
                 _registered_method=True)
-        self.MutatePolicy = channel.unary_stream(
-                '/peripety.api.policy.v1.PolicyService/MutatePolicy',
-                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyRequest.SerializeToString,
-                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyResponse.FromString,
+        self.RunMutationTests = channel.unary_stream(
+                '/peripety.api.policy.v1.PolicyService/RunMutationTests',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsResponse.FromString,
                 _registered_method=True)
-        self.CoverPolicy = channel.unary_stream(
-                '/peripety.api.policy.v1.PolicyService/CoverPolicy',
-                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyRequest.SerializeToString,
-                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyResponse.FromString,
+        self.GenerateCoverageScenarios = channel.unary_stream(
+                '/peripety.api.policy.v1.PolicyService/GenerateCoverageScenarios',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosResponse.FromString,
                 _registered_method=True)
         self.Decide = channel.unary_unary(
                 '/peripety.api.policy.v1.PolicyService/Decide',
@@ -113,31 +113,31 @@ class PolicyServiceStub:
 
 
 class PolicyServiceServicer:
-    """Policies: from a written policy to rules that decide about tool calls, with scenarios that verify them.
+    """Policies: from a written policy to rules that decide on tool calls, with scenarios that verify them.
 
     A policy document (rules in order, structural invariants, tool annotations) travels as `bytes`: one
     JSON document in UTF-8, read by one strict parser. Documents that a server returns are canonical
-    (RFC 8785), and their SHA-256 names them. Arguments of a tool call are one JSON object in UTF-8.
+    (RFC 8785) and identified by their SHA-256. Arguments of a tool call are one JSON object in UTF-8.
 
-    The rules are decided by the engine alone. Models write rules and scenarios and judge who is to
-    blame for a disagreement; no model's word changes a decision.
+    Only the engine evaluates rules. Models write rules and scenarios and attribute the fault of a
+    disagreement. No answer of a model changes a decision.
 
-    A document with errors is a *result* where a body can carry findings. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A document with errors is a *result* if the response has a field for findings. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field or, where the body cannot say so, the document is wrong;
-    - NOT_FOUND: no such policy or version;
+    - INVALID_ARGUMENT: a field is invalid, or the document is and the response has no field for findings;
+    - NOT_FOUND: the policy or version does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     def CompilePolicy(self, request, context):
-        """Turns a written policy into rules and a suite of scenarios, verifies and repairs them, and stores
+        """Translates a written policy into rules and a scenario suite, verifies and repairs them, and stores
         the result.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -152,43 +152,43 @@ class PolicyServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AnalyzePolicy(self, request, context):
-        """Finds dead, shadowed and redundant rules, each with a request that shows it. Calls no model.
+        """Finds dead, shadowed and redundant rules, each with a request as proof. Calls no model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DiffPolicies(self, request, context):
-        """Says which requests two policies decide differently, with examples. Calls no model.
+        """Finds requests that two policies decide differently, with examples. Calls no model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def MutatePolicy(self, request, context):
-        """Changes rules in small ways and counts how many of the changes the scenarios notice. Calls no model.
+    def RunMutationTests(self, request, context):
+        """Measures the mutation score: mutates the rules and counts the mutants that the scenarios kill. Calls no model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def CoverPolicy(self, request, context):
-        """Makes scenarios that reach what given ones miss. Calls no model.
+    def GenerateCoverageScenarios(self, request, context):
+        """Generates scenarios for targets that the given scenarios do not cover. Calls no model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Decide(self, request, context):
-        """Decides about one request.
+        """Decides one request.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DecideMany(self, request_iterator, context):
-        """Decides about many requests. Both sides send as many messages with as many items as they like;
-        decisions come in any order.
+        """Decides many requests. Both sides send any number of messages with any number of items; decisions
+        arrive in any order.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -238,15 +238,15 @@ def add_PolicyServiceServicer_to_server(servicer, server):
                     request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DiffPoliciesRequest.FromString,
                     response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DiffPoliciesResponse.SerializeToString,
             ),
-            'MutatePolicy': grpc.unary_stream_rpc_method_handler(
-                    servicer.MutatePolicy,
-                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyRequest.FromString,
-                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyResponse.SerializeToString,
+            'RunMutationTests': grpc.unary_stream_rpc_method_handler(
+                    servicer.RunMutationTests,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsResponse.SerializeToString,
             ),
-            'CoverPolicy': grpc.unary_stream_rpc_method_handler(
-                    servicer.CoverPolicy,
-                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyRequest.FromString,
-                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyResponse.SerializeToString,
+            'GenerateCoverageScenarios': grpc.unary_stream_rpc_method_handler(
+                    servicer.GenerateCoverageScenarios,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosResponse.SerializeToString,
             ),
             'Decide': grpc.unary_unary_rpc_method_handler(
                     servicer.Decide,
@@ -282,27 +282,27 @@ def add_PolicyServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PolicyService:
-    """Policies: from a written policy to rules that decide about tool calls, with scenarios that verify them.
+    """Policies: from a written policy to rules that decide on tool calls, with scenarios that verify them.
 
     A policy document (rules in order, structural invariants, tool annotations) travels as `bytes`: one
     JSON document in UTF-8, read by one strict parser. Documents that a server returns are canonical
-    (RFC 8785), and their SHA-256 names them. Arguments of a tool call are one JSON object in UTF-8.
+    (RFC 8785) and identified by their SHA-256. Arguments of a tool call are one JSON object in UTF-8.
 
-    The rules are decided by the engine alone. Models write rules and scenarios and judge who is to
-    blame for a disagreement; no model's word changes a decision.
+    Only the engine evaluates rules. Models write rules and scenarios and attribute the fault of a
+    disagreement. No answer of a model changes a decision.
 
-    A document with errors is a *result* where a body can carry findings. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A document with errors is a *result* if the response has a field for findings. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field or, where the body cannot say so, the document is wrong;
-    - NOT_FOUND: no such policy or version;
+    - INVALID_ARGUMENT: a field is invalid, or the document is and the response has no field for findings;
+    - NOT_FOUND: the policy or version does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     @staticmethod
@@ -414,7 +414,7 @@ class PolicyService:
             _registered_method=True)
 
     @staticmethod
-    def MutatePolicy(request,
+    def RunMutationTests(request,
             target,
             options=(),
             channel_credentials=None,
@@ -427,9 +427,9 @@ class PolicyService:
         return grpc.experimental.unary_stream(
             request,
             target,
-            '/peripety.api.policy.v1.PolicyService/MutatePolicy',
-            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyRequest.SerializeToString,
-            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.MutatePolicyResponse.FromString,
+            '/peripety.api.policy.v1.PolicyService/RunMutationTests',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.RunMutationTestsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -441,7 +441,7 @@ class PolicyService:
             _registered_method=True)
 
     @staticmethod
-    def CoverPolicy(request,
+    def GenerateCoverageScenarios(request,
             target,
             options=(),
             channel_credentials=None,
@@ -454,9 +454,9 @@ class PolicyService:
         return grpc.experimental.unary_stream(
             request,
             target,
-            '/peripety.api.policy.v1.PolicyService/CoverPolicy',
-            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyRequest.SerializeToString,
-            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CoverPolicyResponse.FromString,
+            '/peripety.api.policy.v1.PolicyService/GenerateCoverageScenarios',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GenerateCoverageScenariosResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -27,27 +27,27 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class PolicyServiceStub:
-    """Policies: from a written policy to rules that decide about tool calls, with scenarios that verify them.
+    """Policies: from a written policy to rules that decide on tool calls, with scenarios that verify them.
 
     A policy document (rules in order, structural invariants, tool annotations) travels as `bytes`: one
     JSON document in UTF-8, read by one strict parser. Documents that a server returns are canonical
-    (RFC 8785), and their SHA-256 names them. Arguments of a tool call are one JSON object in UTF-8.
+    (RFC 8785) and identified by their SHA-256. Arguments of a tool call are one JSON object in UTF-8.
 
-    The rules are decided by the engine alone. Models write rules and scenarios and judge who is to
-    blame for a disagreement; no model's word changes a decision.
+    Only the engine evaluates rules. Models write rules and scenarios and attribute the fault of a
+    disagreement. No answer of a model changes a decision.
 
-    A document with errors is a *result* where a body can carry findings. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A document with errors is a *result* if the response has a field for findings. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field or, where the body cannot say so, the document is wrong;
-    - NOT_FOUND: no such policy or version;
+    - INVALID_ARGUMENT: a field is invalid, or the document is and the response has no field for findings;
+    - NOT_FOUND: the policy or version does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     @_typing.overload
@@ -55,24 +55,24 @@ class PolicyServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> PolicyServiceAsyncStub: ...
     CompilePolicy: _grpc.UnaryStreamMultiCallable[_policy_pb2.CompilePolicyRequest, _policy_pb2.CompilePolicyResponse]
-    """Turns a written policy into rules and a suite of scenarios, verifies and repairs them, and stores
+    """Translates a written policy into rules and a scenario suite, verifies and repairs them, and stores
     the result.
     """
     VerifyPolicy: _grpc.UnaryUnaryMultiCallable[_policy_pb2.VerifyPolicyRequest, _policy_pb2.VerifyPolicyResponse]
     """Runs scenarios against rules on the engine. Calls no model."""
     AnalyzePolicy: _grpc.UnaryUnaryMultiCallable[_policy_pb2.AnalyzePolicyRequest, _policy_pb2.AnalyzePolicyResponse]
-    """Finds dead, shadowed and redundant rules, each with a request that shows it. Calls no model."""
+    """Finds dead, shadowed and redundant rules, each with a request as proof. Calls no model."""
     DiffPolicies: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DiffPoliciesRequest, _policy_pb2.DiffPoliciesResponse]
-    """Says which requests two policies decide differently, with examples. Calls no model."""
-    MutatePolicy: _grpc.UnaryStreamMultiCallable[_policy_pb2.MutatePolicyRequest, _policy_pb2.MutatePolicyResponse]
-    """Changes rules in small ways and counts how many of the changes the scenarios notice. Calls no model."""
-    CoverPolicy: _grpc.UnaryStreamMultiCallable[_policy_pb2.CoverPolicyRequest, _policy_pb2.CoverPolicyResponse]
-    """Makes scenarios that reach what given ones miss. Calls no model."""
+    """Finds requests that two policies decide differently, with examples. Calls no model."""
+    RunMutationTests: _grpc.UnaryStreamMultiCallable[_policy_pb2.RunMutationTestsRequest, _policy_pb2.RunMutationTestsResponse]
+    """Measures the mutation score: mutates the rules and counts the mutants that the scenarios kill. Calls no model."""
+    GenerateCoverageScenarios: _grpc.UnaryStreamMultiCallable[_policy_pb2.GenerateCoverageScenariosRequest, _policy_pb2.GenerateCoverageScenariosResponse]
+    """Generates scenarios for targets that the given scenarios do not cover. Calls no model."""
     Decide: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DecideRequest, _policy_pb2.DecideResponse]
-    """Decides about one request."""
+    """Decides one request."""
     DecideMany: _grpc.StreamStreamMultiCallable[_policy_pb2.DecideManyRequest, _policy_pb2.DecideManyResponse]
-    """Decides about many requests. Both sides send as many messages with as many items as they like;
-    decisions come in any order.
+    """Decides many requests. Both sides send any number of messages with any number of items; decisions
+    arrive in any order.
     """
     GetPolicy: _grpc.UnaryUnaryMultiCallable[_policy_pb2.GetPolicyRequest, _policy_pb2.GetPolicyResponse]
     """Reads a stored policy with its scenarios."""
@@ -83,49 +83,49 @@ class PolicyServiceStub:
 
 @_typing.type_check_only
 class PolicyServiceAsyncStub(PolicyServiceStub):
-    """Policies: from a written policy to rules that decide about tool calls, with scenarios that verify them.
+    """Policies: from a written policy to rules that decide on tool calls, with scenarios that verify them.
 
     A policy document (rules in order, structural invariants, tool annotations) travels as `bytes`: one
     JSON document in UTF-8, read by one strict parser. Documents that a server returns are canonical
-    (RFC 8785), and their SHA-256 names them. Arguments of a tool call are one JSON object in UTF-8.
+    (RFC 8785) and identified by their SHA-256. Arguments of a tool call are one JSON object in UTF-8.
 
-    The rules are decided by the engine alone. Models write rules and scenarios and judge who is to
-    blame for a disagreement; no model's word changes a decision.
+    Only the engine evaluates rules. Models write rules and scenarios and attribute the fault of a
+    disagreement. No answer of a model changes a decision.
 
-    A document with errors is a *result* where a body can carry findings. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A document with errors is a *result* if the response has a field for findings. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field or, where the body cannot say so, the document is wrong;
-    - NOT_FOUND: no such policy or version;
+    - INVALID_ARGUMENT: a field is invalid, or the document is and the response has no field for findings;
+    - NOT_FOUND: the policy or version does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CompilePolicy: _aio.UnaryStreamMultiCallable[_policy_pb2.CompilePolicyRequest, _policy_pb2.CompilePolicyResponse]  # type: ignore[assignment]
-    """Turns a written policy into rules and a suite of scenarios, verifies and repairs them, and stores
+    """Translates a written policy into rules and a scenario suite, verifies and repairs them, and stores
     the result.
     """
     VerifyPolicy: _aio.UnaryUnaryMultiCallable[_policy_pb2.VerifyPolicyRequest, _policy_pb2.VerifyPolicyResponse]  # type: ignore[assignment]
     """Runs scenarios against rules on the engine. Calls no model."""
     AnalyzePolicy: _aio.UnaryUnaryMultiCallable[_policy_pb2.AnalyzePolicyRequest, _policy_pb2.AnalyzePolicyResponse]  # type: ignore[assignment]
-    """Finds dead, shadowed and redundant rules, each with a request that shows it. Calls no model."""
+    """Finds dead, shadowed and redundant rules, each with a request as proof. Calls no model."""
     DiffPolicies: _aio.UnaryUnaryMultiCallable[_policy_pb2.DiffPoliciesRequest, _policy_pb2.DiffPoliciesResponse]  # type: ignore[assignment]
-    """Says which requests two policies decide differently, with examples. Calls no model."""
-    MutatePolicy: _aio.UnaryStreamMultiCallable[_policy_pb2.MutatePolicyRequest, _policy_pb2.MutatePolicyResponse]  # type: ignore[assignment]
-    """Changes rules in small ways and counts how many of the changes the scenarios notice. Calls no model."""
-    CoverPolicy: _aio.UnaryStreamMultiCallable[_policy_pb2.CoverPolicyRequest, _policy_pb2.CoverPolicyResponse]  # type: ignore[assignment]
-    """Makes scenarios that reach what given ones miss. Calls no model."""
+    """Finds requests that two policies decide differently, with examples. Calls no model."""
+    RunMutationTests: _aio.UnaryStreamMultiCallable[_policy_pb2.RunMutationTestsRequest, _policy_pb2.RunMutationTestsResponse]  # type: ignore[assignment]
+    """Measures the mutation score: mutates the rules and counts the mutants that the scenarios kill. Calls no model."""
+    GenerateCoverageScenarios: _aio.UnaryStreamMultiCallable[_policy_pb2.GenerateCoverageScenariosRequest, _policy_pb2.GenerateCoverageScenariosResponse]  # type: ignore[assignment]
+    """Generates scenarios for targets that the given scenarios do not cover. Calls no model."""
     Decide: _aio.UnaryUnaryMultiCallable[_policy_pb2.DecideRequest, _policy_pb2.DecideResponse]  # type: ignore[assignment]
-    """Decides about one request."""
+    """Decides one request."""
     DecideMany: _aio.StreamStreamMultiCallable[_policy_pb2.DecideManyRequest, _policy_pb2.DecideManyResponse]  # type: ignore[assignment]
-    """Decides about many requests. Both sides send as many messages with as many items as they like;
-    decisions come in any order.
+    """Decides many requests. Both sides send any number of messages with any number of items; decisions
+    arrive in any order.
     """
     GetPolicy: _aio.UnaryUnaryMultiCallable[_policy_pb2.GetPolicyRequest, _policy_pb2.GetPolicyResponse]  # type: ignore[assignment]
     """Reads a stored policy with its scenarios."""
@@ -135,27 +135,27 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
     """Deletes a policy with all its versions."""
 
 class PolicyServiceServicer:
-    """Policies: from a written policy to rules that decide about tool calls, with scenarios that verify them.
+    """Policies: from a written policy to rules that decide on tool calls, with scenarios that verify them.
 
     A policy document (rules in order, structural invariants, tool annotations) travels as `bytes`: one
     JSON document in UTF-8, read by one strict parser. Documents that a server returns are canonical
-    (RFC 8785), and their SHA-256 names them. Arguments of a tool call are one JSON object in UTF-8.
+    (RFC 8785) and identified by their SHA-256. Arguments of a tool call are one JSON object in UTF-8.
 
-    The rules are decided by the engine alone. Models write rules and scenarios and judge who is to
-    blame for a disagreement; no model's word changes a decision.
+    Only the engine evaluates rules. Models write rules and scenarios and attribute the fault of a
+    disagreement. No answer of a model changes a decision.
 
-    A document with errors is a *result* where a body can carry findings. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A document with errors is a *result* if the response has a field for findings. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field or, where the body cannot say so, the document is wrong;
-    - NOT_FOUND: no such policy or version;
+    - INVALID_ARGUMENT: a field is invalid, or the document is and the response has no field for findings;
+    - NOT_FOUND: the policy or version does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: the provider does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     def CompilePolicy(
@@ -163,7 +163,7 @@ class PolicyServiceServicer:
         request: _policy_pb2.CompilePolicyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_policy_pb2.CompilePolicyResponse], _abc.AsyncIterator[_policy_pb2.CompilePolicyResponse]]:
-        """Turns a written policy into rules and a suite of scenarios, verifies and repairs them, and stores
+        """Translates a written policy into rules and a scenario suite, verifies and repairs them, and stores
         the result.
         """
 
@@ -179,43 +179,43 @@ class PolicyServiceServicer:
         request: _policy_pb2.AnalyzePolicyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_policy_pb2.AnalyzePolicyResponse, _abc.Awaitable[_policy_pb2.AnalyzePolicyResponse]]:
-        """Finds dead, shadowed and redundant rules, each with a request that shows it. Calls no model."""
+        """Finds dead, shadowed and redundant rules, each with a request as proof. Calls no model."""
 
     def DiffPolicies(
         self,
         request: _policy_pb2.DiffPoliciesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_policy_pb2.DiffPoliciesResponse, _abc.Awaitable[_policy_pb2.DiffPoliciesResponse]]:
-        """Says which requests two policies decide differently, with examples. Calls no model."""
+        """Finds requests that two policies decide differently, with examples. Calls no model."""
 
-    def MutatePolicy(
+    def RunMutationTests(
         self,
-        request: _policy_pb2.MutatePolicyRequest,
+        request: _policy_pb2.RunMutationTestsRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_policy_pb2.MutatePolicyResponse], _abc.AsyncIterator[_policy_pb2.MutatePolicyResponse]]:
-        """Changes rules in small ways and counts how many of the changes the scenarios notice. Calls no model."""
+    ) -> _typing.Union[_abc.Iterator[_policy_pb2.RunMutationTestsResponse], _abc.AsyncIterator[_policy_pb2.RunMutationTestsResponse]]:
+        """Measures the mutation score: mutates the rules and counts the mutants that the scenarios kill. Calls no model."""
 
-    def CoverPolicy(
+    def GenerateCoverageScenarios(
         self,
-        request: _policy_pb2.CoverPolicyRequest,
+        request: _policy_pb2.GenerateCoverageScenariosRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_policy_pb2.CoverPolicyResponse], _abc.AsyncIterator[_policy_pb2.CoverPolicyResponse]]:
-        """Makes scenarios that reach what given ones miss. Calls no model."""
+    ) -> _typing.Union[_abc.Iterator[_policy_pb2.GenerateCoverageScenariosResponse], _abc.AsyncIterator[_policy_pb2.GenerateCoverageScenariosResponse]]:
+        """Generates scenarios for targets that the given scenarios do not cover. Calls no model."""
 
     def Decide(
         self,
         request: _policy_pb2.DecideRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_policy_pb2.DecideResponse, _abc.Awaitable[_policy_pb2.DecideResponse]]:
-        """Decides about one request."""
+        """Decides one request."""
 
     def DecideMany(
         self,
         request_iterator: _MaybeAsyncIterator[_policy_pb2.DecideManyRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_policy_pb2.DecideManyResponse], _abc.AsyncIterator[_policy_pb2.DecideManyResponse]]:
-        """Decides about many requests. Both sides send as many messages with as many items as they like;
-        decisions come in any order.
+        """Decides many requests. Both sides send any number of messages with any number of items; decisions
+        arrive in any order.
         """
 
     def GetPolicy(

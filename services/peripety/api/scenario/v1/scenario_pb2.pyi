@@ -33,33 +33,33 @@ class _StageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Stage.ValueType
     STAGE_AUTHORING: _Stage.ValueType  # 1
     """A specification is being written."""
     STAGE_VALIDATING: _Stage.ValueType  # 2
-    """A document is being read and checked, schema first, then the static rules."""
+    """A document is being parsed and validated: schema first, then the static rules."""
     STAGE_COMPILING: _Stage.ValueType  # 3
     """A specification is being compiled."""
     STAGE_DRY_RUNNING: _Stage.ValueType  # 4
     """Runs are being simulated."""
     STAGE_REPAIRING: _Stage.ValueType  # 5
-    """The parts that are wrong are being written anew, or numbers are being moved."""
+    """Invalid parts are being rewritten, or numbers are being adjusted."""
     STAGE_CERTIFYING: _Stage.ValueType  # 6
     """The figures of a certificate are being computed."""
     STAGE_STORING: _Stage.ValueType  # 7
     """The result is being stored."""
 
 class Stage(_Stage, metaclass=_StageEnumTypeWrapper):
-    """What a piece of work is busy with."""
+    """Stage of the work."""
 
 STAGE_UNSPECIFIED: Stage.ValueType  # 0
 """Never sent by a server."""
 STAGE_AUTHORING: Stage.ValueType  # 1
 """A specification is being written."""
 STAGE_VALIDATING: Stage.ValueType  # 2
-"""A document is being read and checked, schema first, then the static rules."""
+"""A document is being parsed and validated: schema first, then the static rules."""
 STAGE_COMPILING: Stage.ValueType  # 3
 """A specification is being compiled."""
 STAGE_DRY_RUNNING: Stage.ValueType  # 4
 """Runs are being simulated."""
 STAGE_REPAIRING: Stage.ValueType  # 5
-"""The parts that are wrong are being written anew, or numbers are being moved."""
+"""Invalid parts are being rewritten, or numbers are being adjusted."""
 STAGE_CERTIFYING: Stage.ValueType  # 6
 """The figures of a certificate are being computed."""
 STAGE_STORING: Stage.ValueType  # 7
@@ -75,23 +75,23 @@ class _RuleEditKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RuleEdit
     RULE_EDIT_KIND_UNSPECIFIED: _RuleEditKind.ValueType  # 0
     """Never sent by a server."""
     RULE_EDIT_KIND_ADDED: _RuleEditKind.ValueType  # 1
-    """It is only in the new version."""
+    """The part exists only in the new version."""
     RULE_EDIT_KIND_REMOVED: _RuleEditKind.ValueType  # 2
-    """It is only in the old version."""
+    """The part exists only in the old version."""
     RULE_EDIT_KIND_CHANGED: _RuleEditKind.ValueType  # 3
-    """It is in both, and differs."""
+    """The part exists in both versions and differs."""
 
 class RuleEditKind(_RuleEditKind, metaclass=_RuleEditKindEnumTypeWrapper):
-    """Whether a rule was added, removed or changed."""
+    """Kind of a rule edit."""
 
 RULE_EDIT_KIND_UNSPECIFIED: RuleEditKind.ValueType  # 0
 """Never sent by a server."""
 RULE_EDIT_KIND_ADDED: RuleEditKind.ValueType  # 1
-"""It is only in the new version."""
+"""The part exists only in the new version."""
 RULE_EDIT_KIND_REMOVED: RuleEditKind.ValueType  # 2
-"""It is only in the old version."""
+"""The part exists only in the old version."""
 RULE_EDIT_KIND_CHANGED: RuleEditKind.ValueType  # 3
-"""It is in both, and differs."""
+"""The part exists in both versions and differs."""
 Global___RuleEditKind: _TypeAlias = RuleEditKind  # noqa: Y015
 
 class _ValidationLevel:
@@ -101,29 +101,29 @@ class _ValidationLevel:
 class _ValidationLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ValidationLevel.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     VALIDATION_LEVEL_UNSPECIFIED: _ValidationLevel.ValueType  # 0
-    """The default of the request, see there."""
+    """The default of the request field."""
     VALIDATION_LEVEL_SCHEMA: _ValidationLevel.ValueType  # 1
-    """It is JSON and has the right shape."""
+    """Valid JSON that matches the schema."""
     VALIDATION_LEVEL_STATIC: _ValidationLevel.ValueType  # 2
-    """Its names, paths, types and rules fit together, and it compiles."""
+    """Names, paths, types and rules are consistent, and the specification compiles."""
     VALIDATION_LEVEL_DRY_RUN: _ValidationLevel.ValueType  # 3
-    """It meets its own budget in dry-runs."""
+    """The specification meets its target band in dry-runs."""
     VALIDATION_LEVEL_CERTIFICATE: _ValidationLevel.ValueType  # 4
-    """It earns a certificate."""
+    """The specification earns a certificate."""
 
 class ValidationLevel(_ValidationLevel, metaclass=_ValidationLevelEnumTypeWrapper):
-    """How much of a specification is checked. Each level includes those before it."""
+    """Level of validation. Each level includes the levels before it."""
 
 VALIDATION_LEVEL_UNSPECIFIED: ValidationLevel.ValueType  # 0
-"""The default of the request, see there."""
+"""The default of the request field."""
 VALIDATION_LEVEL_SCHEMA: ValidationLevel.ValueType  # 1
-"""It is JSON and has the right shape."""
+"""Valid JSON that matches the schema."""
 VALIDATION_LEVEL_STATIC: ValidationLevel.ValueType  # 2
-"""Its names, paths, types and rules fit together, and it compiles."""
+"""Names, paths, types and rules are consistent, and the specification compiles."""
 VALIDATION_LEVEL_DRY_RUN: ValidationLevel.ValueType  # 3
-"""It meets its own budget in dry-runs."""
+"""The specification meets its target band in dry-runs."""
 VALIDATION_LEVEL_CERTIFICATE: ValidationLevel.ValueType  # 4
-"""It earns a certificate."""
+"""The specification earns a certificate."""
 Global___ValidationLevel: _TypeAlias = ValidationLevel  # noqa: Y015
 
 class _RuleNodeKind:
@@ -150,7 +150,7 @@ class _RuleNodeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RuleNode
     """A scheduled effect."""
 
 class RuleNodeKind(_RuleNodeKind, metaclass=_RuleNodeKindEnumTypeWrapper):
-    """What a node of the rule graph stands for."""
+    """Kind of a node of the rule graph."""
 
 RULE_NODE_KIND_UNSPECIFIED: RuleNodeKind.ValueType  # 0
 """Never sent by a server."""
@@ -190,7 +190,7 @@ class _RuleEdgeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RuleEdge
     """The rule schedules another."""
 
 class RuleEdgeKind(_RuleEdgeKind, metaclass=_RuleEdgeKindEnumTypeWrapper):
-    """What one node does to another."""
+    """Kind of an edge of the rule graph."""
 
 RULE_EDGE_KIND_UNSPECIFIED: RuleEdgeKind.ValueType  # 0
 """Never sent by a server."""
@@ -215,24 +215,24 @@ class _CertificateVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ce
     CERTIFICATE_VERDICT_UNSPECIFIED: _CertificateVerdict.ValueType  # 0
     """Never sent by a server."""
     CERTIFICATE_VERDICT_CERTIFIED: _CertificateVerdict.ValueType  # 1
-    """The scenario is fair by every measure."""
+    """The scenario meets every criterion of fairness."""
     CERTIFICATE_VERDICT_REFUSED: _CertificateVerdict.ValueType  # 2
-    """It is not; the findings say why."""
+    """The scenario misses a criterion; see the findings."""
 
 class CertificateVerdict(_CertificateVerdict, metaclass=_CertificateVerdictEnumTypeWrapper):
-    """What a certificate says."""
+    """Verdict of a certificate."""
 
 CERTIFICATE_VERDICT_UNSPECIFIED: CertificateVerdict.ValueType  # 0
 """Never sent by a server."""
 CERTIFICATE_VERDICT_CERTIFIED: CertificateVerdict.ValueType  # 1
-"""The scenario is fair by every measure."""
+"""The scenario meets every criterion of fairness."""
 CERTIFICATE_VERDICT_REFUSED: CertificateVerdict.ValueType  # 2
-"""It is not; the findings say why."""
+"""The scenario misses a criterion; see the findings."""
 Global___CertificateVerdict: _TypeAlias = CertificateVerdict  # noqa: Y015
 
 @_typing.final
 class Progress(_message.Message):
-    """How far a piece of work has come."""
+    """Progress of the work."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -241,14 +241,14 @@ class Progress(_message.Message):
     FRACTION_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     stage: Global___Stage.ValueType
-    """What it is busy with."""
+    """Current phase."""
     message: _builtins.str
-    """One short sentence for a person."""
+    """One short sentence for display."""
     fraction: _builtins.float
-    """The share of the whole work that is done, 0 to 1; never decreases."""
+    """Completed share of the whole work, 0 to 1; never decreases."""
     @_builtins.property
     def usage(self) -> _common_pb2.ModelUsage:
-        """What the work used of language models so far."""
+        """Model usage so far."""
 
     def __init__(
         self,
@@ -268,14 +268,14 @@ Global___Progress: _TypeAlias = Progress  # noqa: Y015
 
 @_typing.final
 class Findings(_message.Message):
-    """What is wrong with the present draft."""
+    """Findings on the current draft."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     FINDINGS_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     total: _builtins.int
-    """How many there were before the list was cut."""
+    """Total number of findings before the list was truncated."""
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
         """Errors first, at most 50."""
@@ -296,7 +296,7 @@ Global___Findings: _TypeAlias = Findings  # noqa: Y015
 
 @_typing.final
 class NumberEdit(_message.Message):
-    """One number that was changed in a specification."""
+    """One changed number of a specification."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -311,7 +311,7 @@ class NumberEdit(_message.Message):
     after: _builtins.float
     """The number after."""
     summary: _builtins.str
-    """The same in one sentence that names the rule and says by how many percent the number changed."""
+    """The change in one sentence, with the name of the rule and the change in percent."""
     def __init__(
         self,
         *,
@@ -375,7 +375,7 @@ Global___RuleEdit: _TypeAlias = RuleEdit  # noqa: Y015
 
 @_typing.final
 class DryRunOptions(_message.Message):
-    """How to simulate."""
+    """Options of a simulation."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -384,13 +384,13 @@ class DryRunOptions(_message.Message):
     MAX_RUNS_FIELD_NUMBER: _builtins.int
     HORIZON_FIELD_NUMBER: _builtins.int
     persona: _engine_pb2.Persona.ValueType
-    """Who plays; the random persona when unspecified."""
+    """Persona that plays; PERSONA_RANDOM when unspecified."""
     seed: _builtins.int
-    """Seed that the seeds of the runs follow from, 0 to 2^53 - 1; unset for the specification's own."""
+    """Base seed of the runs, 0 to 2^53 - 1; unset for the seed of the specification."""
     max_runs: _builtins.int
-    """Most runs, 64 to 100,000; 0 for the server's default. The verdict may need fewer."""
+    """Maximum number of runs, 64 to 100,000; 0 for the server's default. The verdict may need fewer."""
     horizon: _builtins.int
-    """Turns of a run; 0 for the specification's horizon."""
+    """Turns per run; 0 for the horizon of the specification."""
     def __init__(
         self,
         *,
@@ -411,7 +411,7 @@ Global___DryRunOptions: _TypeAlias = DryRunOptions  # noqa: Y015
 
 @_typing.final
 class DryRunReport(_message.Message):
-    """What came out of simulated runs. Every run ends lost, won, survived or errored."""
+    """Result of simulated runs. Every run ends lost, won, survived or errored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -432,40 +432,40 @@ class DryRunReport(_message.Message):
     RNG_VERSION_FIELD_NUMBER: _builtins.int
     FIRST_RUN_FIELD_NUMBER: _builtins.int
     runs: _builtins.int
-    """Runs simulated."""
+    """Number of simulated runs."""
     turns: _builtins.int
-    """Turns simulated in all of them."""
+    """Number of simulated turns over all runs."""
     lost: _builtins.int
-    """Runs that ended in a loss."""
+    """Number of lost runs."""
     won: _builtins.int
-    """Runs that ended in a win."""
+    """Number of won runs."""
     survived: _builtins.int
-    """Runs that reached the horizon."""
+    """Number of runs that reached the horizon."""
     errored: _builtins.int
-    """Runs that ended because the state or a turn outgrew its limits."""
+    """Number of runs that ended because the state or a turn exceeded its limits."""
     fail_rate: _builtins.float
     """lost / runs."""
     wilson_low: _builtins.float
-    """Lower end of the 95 % interval of fail_rate (Wilson; Clopper-Pearson at 0 and at runs)."""
+    """Lower bound of the 95 % confidence interval of fail_rate (Wilson; Clopper-Pearson at 0 and at runs)."""
     wilson_high: _builtins.float
-    """Upper end of the same interval."""
+    """Upper bound of the same interval."""
     persona: _engine_pb2.Persona.ValueType
-    """Who played."""
+    """Persona that played."""
     seed: _builtins.int
-    """Seed that the seeds of the runs follow from."""
+    """Base seed of the runs."""
     horizon: _builtins.int
-    """Turns of a run."""
+    """Turns per run."""
     rng_version: _builtins.int
-    """Version of the random number scheme that makes the runs repeatable."""
+    """Version of the random number scheme, needed to reproduce the runs."""
     first_run: _builtins.int
-    """Number of the first run; fresh runs of the same seed begin where others ended."""
+    """Number of the first run; further runs with the same seed continue the numbering."""
     @_builtins.property
     def losses(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.NamedCount]:
-        """How often each loss condition ended a run, in the order of the specification."""
+        """Number of runs that each loss condition ended, in the order of the specification."""
 
     @_builtins.property
     def errors(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.RuleError]:
-        """The rules that failed, each once."""
+        """Failed rules, each once."""
 
     def __init__(
         self,
@@ -497,7 +497,7 @@ Global___DryRunReport: _TypeAlias = DryRunReport  # noqa: Y015
 
 @_typing.final
 class CompiledScenario(_message.Message):
-    """A scenario in one of its versions, compiled and stored."""
+    """A stored version of a scenario."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -511,30 +511,30 @@ class CompiledScenario(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     CERTIFICATE_HASH_FIELD_NUMBER: _builtins.int
     scenario_id: _builtins.str
-    """Its id, given by the server; the same for all its versions."""
+    """Id of the scenario, set by the server; the same for all versions."""
     name: _builtins.str
-    """Its name, from the specification."""
+    """Name from the specification."""
     spec_hash: _builtins.str
-    """SHA-256 of the canonical specification in lower-case hex; names the version."""
+    """SHA-256 of the canonical specification in lower-case hex; identifies the version."""
     spec: _builtins.bytes
     """The canonical specification, as JSON in UTF-8, after repairs."""
     certificate_hash: _builtins.str
-    """Hash of its certificate; empty when it has none."""
+    """Hash of the certificate; empty for none."""
     @_builtins.property
     def dry_run(self) -> Global___DryRunReport:
-        """The dry-run that it passed."""
+        """The dry-run that the version passed."""
 
     @_builtins.property
     def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___NumberEdit]:
-        """The numbers that the repair changed; empty when nothing was changed."""
+        """Numbers changed by the repair; empty for none."""
 
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """Warnings that remain."""
+        """Remaining warnings."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When this version was first stored."""
+        """Time when this version was first stored."""
 
     def __init__(
         self,
@@ -559,7 +559,7 @@ Global___CompiledScenario: _TypeAlias = CompiledScenario  # noqa: Y015
 
 @_typing.final
 class ScenarioSummary(_message.Message):
-    """A stored scenario without its weight."""
+    """Summary of a stored scenario, for lists."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -570,18 +570,18 @@ class ScenarioSummary(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     CERTIFICATE_HASH_FIELD_NUMBER: _builtins.int
     scenario_id: _builtins.str
-    """Its id."""
+    """Id of the scenario."""
     name: _builtins.str
-    """Its name."""
+    """Name of the scenario."""
     spec_hash: _builtins.str
-    """Names the version."""
+    """Hash of the version."""
     fail_rate: _builtins.float
-    """lost / runs of the dry-run that it passed."""
+    """lost / runs of the dry-run that the version passed."""
     certificate_hash: _builtins.str
-    """Hash of its certificate; empty when it has none."""
+    """Hash of the certificate; empty for none."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When this version was first stored."""
+        """Time when this version was first stored."""
 
     def __init__(
         self,
@@ -602,8 +602,8 @@ class ScenarioSummary(_message.Message):
 Global___ScenarioSummary: _TypeAlias = ScenarioSummary  # noqa: Y015
 
 @_typing.final
-class Rebalanced(_message.Message):
-    """The engine moved numbers so that the budget is met; the rules are as they were written."""
+class NumbersAdjusted(_message.Message):
+    """The engine adjusted numbers to meet the target band. Rules are not changed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -611,11 +611,11 @@ class Rebalanced(_message.Message):
     BEFORE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___NumberEdit]:
-        """The numbers, in document order."""
+        """Changed numbers, in document order."""
 
     @_builtins.property
     def before(self) -> Global___DryRunReport:
-        """The dry-run that missed the budget."""
+        """The dry-run that missed the target band."""
 
     def __init__(
         self,
@@ -629,11 +629,11 @@ class Rebalanced(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Rebalanced: _TypeAlias = Rebalanced  # noqa: Y015
+Global___NumbersAdjusted: _TypeAlias = NumbersAdjusted  # noqa: Y015
 
 @_typing.final
 class GenerateScenarioRequest(_message.Message):
-    """What to write a specification about."""
+    """Input of GenerateScenario."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -647,24 +647,24 @@ class GenerateScenarioRequest(_message.Message):
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     REFRESH_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it continues or repeats the same work (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request continues or repeats the same work (stored for 24 hours)."""
     description: _builtins.str
-    """What it is about, in any language; at most 100 KiB of UTF-8. May be empty."""
+    """Description in any language; at most 100 KiB of UTF-8. May be empty."""
     seed: _builtins.int
-    """Seed of the scenario, 0 to 2^53 - 1; unset to have one derived from the description."""
+    """Seed of the scenario, 0 to 2^53 - 1; unset to derive it from the description."""
     model: _builtins.str
     """`provider/model` that writes; empty for the configured one."""
     max_attempts: _builtins.int
-    """Most answers of the model, the first included, at most 100; 0 for 4."""
+    """Maximum number of model answers, the first one included, at most 100; 0 for 4."""
     level: Global___ValidationLevel.ValueType
-    """What the result must pass; unspecified for VALIDATION_LEVEL_CERTIFICATE."""
+    """Level that the result must pass; unspecified for VALIDATION_LEVEL_CERTIFICATE."""
     after_sequence: _builtins.int
-    """Leave out events up to this one; 0 for all."""
+    """Sequence of the last event to skip; 0 for all events."""
     refresh: _builtins.bool
-    """Whether to write anew although the same was asked for before; what comes of it is stored in its place."""
+    """If true, a stored result for the same input is not used, and is replaced by the new one."""
     @_builtins.property
     def budget(self) -> _common_pb2.Budget:
-        """Caps on the model work."""
+        """Budget of the model usage."""
 
     def __init__(
         self,
@@ -691,13 +691,13 @@ Global___GenerateScenarioRequest: _TypeAlias = GenerateScenarioRequest  # noqa: 
 
 @_typing.final
 class GenerateScenarioResponse(_message.Message):
-    """One event of writing a specification. The last one is `completed` or `rejected`."""
+    """One event of the generation. The last one is `completed` or `rejected`."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
     class Draft(_message.Message):
-        """A whole specification that the model proposed; it may still be wrong."""
+        """A complete specification by the model; it may have findings."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -705,12 +705,12 @@ class GenerateScenarioResponse(_message.Message):
         ATTEMPT_FIELD_NUMBER: _builtins.int
         USAGE_FIELD_NUMBER: _builtins.int
         spec: _builtins.bytes
-        """The document as it came, as JSON in UTF-8."""
+        """The document as received, as JSON in UTF-8."""
         attempt: _builtins.int
-        """Which answer of the model it is, from 1."""
+        """Number of the model answer, from 1."""
         @_builtins.property
         def usage(self) -> _common_pb2.ModelUsage:
-            """What this answer used."""
+            """Model usage of this answer."""
 
         def __init__(
             self,
@@ -727,7 +727,7 @@ class GenerateScenarioResponse(_message.Message):
 
     @_typing.final
     class Repaired(_message.Message):
-        """Parts were written anew after findings."""
+        """Parts were rewritten to fix findings."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -736,16 +736,16 @@ class GenerateScenarioResponse(_message.Message):
         EDITS_FIELD_NUMBER: _builtins.int
         USAGE_FIELD_NUMBER: _builtins.int
         spec: _builtins.bytes
-        """The document now, as JSON in UTF-8."""
+        """The current document, as JSON in UTF-8."""
         attempt: _builtins.int
-        """Which answer of the model it is, from 2."""
+        """Number of the model answer, from 2."""
         @_builtins.property
         def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___RuleEdit]:
-            """What changed."""
+            """Changes made."""
 
         @_builtins.property
         def usage(self) -> _common_pb2.ModelUsage:
-            """What this answer used."""
+            """Model usage of this answer."""
 
         def __init__(
             self,
@@ -778,24 +778,24 @@ class GenerateScenarioResponse(_message.Message):
         spec: _builtins.bytes
         """The canonical specification, as JSON in UTF-8."""
         attempts: _builtins.int
-        """Answers of the model that it took."""
+        """Number of model answers used."""
         authored_without_model: _builtins.bool
-        """Whether it was written by rules, without any language model."""
+        """True if rules wrote the specification without a language model."""
         model: _builtins.str
         """The model that wrote it, as `provider/model`."""
         from_cache: _builtins.bool
-        """Whether it was stored earlier for the same input and no model was called."""
+        """True if the result was stored earlier for the same input and no model was called."""
         @_builtins.property
         def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-            """Warnings that remain."""
+            """Remaining warnings."""
 
         @_builtins.property
         def usage(self) -> _common_pb2.ModelUsage:
-            """What the work used of language models."""
+            """Model usage of the work."""
 
         @_builtins.property
         def certificate(self) -> Global___Certificate:
-            """The certificate, when level asked for one."""
+            """The certificate, if level requires one."""
 
         def __init__(
             self,
@@ -827,14 +827,14 @@ class GenerateScenarioResponse(_message.Message):
         ATTEMPTS_FIELD_NUMBER: _builtins.int
         USAGE_FIELD_NUMBER: _builtins.int
         attempts: _builtins.int
-        """Answers of the model that were used."""
+        """Number of model answers used."""
         @_builtins.property
         def findings(self) -> Global___Findings:
-            """What is wrong with the last draft."""
+            """Findings on the last draft."""
 
         @_builtins.property
         def usage(self) -> _common_pb2.ModelUsage:
-            """What the work used of language models."""
+            """Model usage of the work."""
 
         def __init__(
             self,
@@ -856,16 +856,16 @@ class GenerateScenarioResponse(_message.Message):
     REPAIRED_FIELD_NUMBER: _builtins.int
     COMPLETED_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
-    REBALANCED_FIELD_NUMBER: _builtins.int
+    NUMBERS_ADJUSTED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this work, from 1, without gaps."""
+    """Number of the event within this work, from 1, without gaps."""
     @_builtins.property
     def progress(self) -> Global___Progress:
-        """The work went on."""
+        """Progress of the work."""
 
     @_builtins.property
     def draft(self) -> Global___GenerateScenarioResponse.Draft:
-        """A draft is there."""
+        """A draft is available."""
 
     @_builtins.property
     def findings(self) -> Global___Findings:
@@ -877,15 +877,15 @@ class GenerateScenarioResponse(_message.Message):
 
     @_builtins.property
     def completed(self) -> Global___GenerateScenarioResponse.Completed:
-        """Done; the last event."""
+        """The work is completed; the last event."""
 
     @_builtins.property
     def rejected(self) -> Global___GenerateScenarioResponse.Rejected:
-        """Given up; the last event."""
+        """The work failed; the last event."""
 
     @_builtins.property
-    def rebalanced(self) -> Global___Rebalanced:
-        """The engine moved numbers of the draft."""
+    def numbers_adjusted(self) -> Global___NumbersAdjusted:
+        """The engine adjusted numbers of the draft."""
 
     def __init__(
         self,
@@ -897,13 +897,13 @@ class GenerateScenarioResponse(_message.Message):
         repaired: Global___GenerateScenarioResponse.Repaired | None = ...,
         completed: Global___GenerateScenarioResponse.Completed | None = ...,
         rejected: Global___GenerateScenarioResponse.Rejected | None = ...,
-        rebalanced: Global___Rebalanced | None = ...,
+        numbers_adjusted: Global___NumbersAdjusted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "progress", b"progress", "rebalanced", b"rebalanced", "rejected", b"rejected", "repaired", b"repaired"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "rejected", b"rejected", "repaired", b"repaired"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "progress", b"progress", "rebalanced", b"rebalanced", "rejected", b"rejected", "repaired", b"repaired", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "rejected", b"rejected", "repaired", b"repaired", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "draft", "findings", "repaired", "completed", "rejected", "rebalanced"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "draft", "findings", "repaired", "completed", "rejected", "numbers_adjusted"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -911,7 +911,7 @@ Global___GenerateScenarioResponse: _TypeAlias = GenerateScenarioResponse  # noqa
 
 @_typing.final
 class CompileScenarioRequest(_message.Message):
-    """What to compile."""
+    """Input of the compilation."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -923,24 +923,24 @@ class CompileScenarioRequest(_message.Message):
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     VERSION_OF_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it returns the same result (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request returns the same result (stored for 24 hours)."""
     spec: _builtins.bytes
     """A specification, as JSON in UTF-8; at most 1 MiB."""
     scenario_id: _builtins.str
-    """A stored scenario, whose latest version is compiled again with the options below; ABORTED when
-    another one becomes the latest meanwhile.
+    """A stored scenario, whose latest version is compiled again with the options below. ABORTED if
+    another version becomes the latest one in the meantime.
     """
     auto_repair: _builtins.bool
-    """Whether a specification that misses its budget may have its numbers moved, once, by at most
+    """If true, numbers of a specification that misses its target band may be changed once, by at most
     half; unset means true.
     """
     after_sequence: _builtins.int
-    """Leave out events up to this one; 0 for all."""
+    """Sequence of the last event to skip; 0 for all events."""
     version_of: _builtins.str
-    """With spec: the scenario that it becomes the latest version of; empty for a new scenario."""
+    """With spec: the scenario to add the version to; empty for a new scenario."""
     @_builtins.property
     def dry_run(self) -> Global___DryRunOptions:
-        """How to simulate; unset for the defaults."""
+        """Options of the dry-run; unset for the defaults."""
 
     def __init__(
         self,
@@ -976,7 +976,7 @@ class CompileScenarioResponse(_message.Message):
 
     @_typing.final
     class Repaired(_message.Message):
-        """Numbers were moved because the specification missed its budget."""
+        """Numbers were changed because the specification missed its target band."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -984,11 +984,11 @@ class CompileScenarioResponse(_message.Message):
         BEFORE_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___NumberEdit]:
-            """The numbers, in document order."""
+            """Changed numbers, in document order."""
 
         @_builtins.property
         def before(self) -> Global___DryRunReport:
-            """The dry-run that missed the budget."""
+            """The dry-run that missed the target band."""
 
         def __init__(
             self,
@@ -1012,11 +1012,11 @@ class CompileScenarioResponse(_message.Message):
         DRY_RUN_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def findings(self) -> Global___Findings:
-            """Why, and what to do."""
+            """Reasons and remedies."""
 
         @_builtins.property
         def dry_run(self) -> Global___DryRunReport:
-            """The last dry-run, when it came to one."""
+            """The last dry-run, if any."""
 
         def __init__(
             self,
@@ -1038,22 +1038,22 @@ class CompileScenarioResponse(_message.Message):
     COMPILED_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this work, from 1, without gaps."""
+    """Number of the event within this work, from 1, without gaps."""
     @_builtins.property
     def progress(self) -> Global___Progress:
-        """The work went on."""
+        """Progress of the work."""
 
     @_builtins.property
     def repaired(self) -> Global___CompileScenarioResponse.Repaired:
-        """Numbers were moved."""
+        """Numbers were changed."""
 
     @_builtins.property
     def compiled(self) -> Global___CompiledScenario:
-        """Stored and ready to be played; the last event."""
+        """The scenario is stored and playable; the last event."""
 
     @_builtins.property
     def rejected(self) -> Global___CompileScenarioResponse.Rejected:
-        """Refused; the last event."""
+        """The specification is rejected; the last event."""
 
     def __init__(
         self,
@@ -1076,7 +1076,7 @@ Global___CompileScenarioResponse: _TypeAlias = CompileScenarioResponse  # noqa: 
 
 @_typing.final
 class AmendScenarioRequest(_message.Message):
-    """What to change."""
+    """The change to make."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1090,26 +1090,26 @@ class AmendScenarioRequest(_message.Message):
     LEVEL_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it continues or repeats the same work (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request continues or repeats the same work (stored for 24 hours)."""
     scenario_id: _builtins.str
     """Required. The scenario."""
     expected_spec_hash: _builtins.str
-    """The version that the change was thought up for; when it is no longer the latest, ABORTED. Empty to not check.
-    With it, a request that is sent again after a crash cannot make the change twice.
+    """Expected latest version (ABORTED if it differs); empty for no check. With it, a request that is
+    repeated after a crash cannot apply the change twice.
     """
     instruction: _builtins.str
     """Required. The change, in any language; at most 100 KiB of UTF-8."""
     model: _builtins.str
     """`provider/model` that writes; empty for the configured one."""
     max_attempts: _builtins.int
-    """Most answers of the model, the first included, at most 100; 0 for 4."""
+    """Maximum number of model answers, the first one included, at most 100; 0 for 4."""
     level: Global___ValidationLevel.ValueType
-    """What the result must pass; unspecified for what the present version has passed."""
+    """Level that the result must pass; unspecified for the level of the current version."""
     after_sequence: _builtins.int
-    """Leave out events up to this one; 0 for all."""
+    """Sequence of the last event to skip; 0 for all events."""
     @_builtins.property
     def budget(self) -> _common_pb2.Budget:
-        """Caps on the model work."""
+        """Budget of the model usage."""
 
     def __init__(
         self,
@@ -1153,11 +1153,11 @@ class AmendScenarioResponse(_message.Message):
 
         @_builtins.property
         def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___RuleEdit]:
-            """What differs from the version before."""
+            """Differences from the previous version."""
 
         @_builtins.property
         def usage(self) -> _common_pb2.ModelUsage:
-            """What the work used of language models."""
+            """Model usage of the work."""
 
         def __init__(
             self,
@@ -1174,7 +1174,7 @@ class AmendScenarioResponse(_message.Message):
 
     @_typing.final
     class Rejected(_message.Message):
-        """The change could not be made; the scenario is as it was."""
+        """The change failed; the scenario is unchanged."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1182,11 +1182,11 @@ class AmendScenarioResponse(_message.Message):
         USAGE_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def findings(self) -> Global___Findings:
-            """Why."""
+            """Reason for display."""
 
         @_builtins.property
         def usage(self) -> _common_pb2.ModelUsage:
-            """What the work used of language models."""
+            """Model usage of the work."""
 
         def __init__(
             self,
@@ -1206,16 +1206,16 @@ class AmendScenarioResponse(_message.Message):
     FINDINGS_FIELD_NUMBER: _builtins.int
     AMENDED_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
-    REBALANCED_FIELD_NUMBER: _builtins.int
+    NUMBERS_ADJUSTED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this work, from 1, without gaps."""
+    """Number of the event within this work, from 1, without gaps."""
     @_builtins.property
     def progress(self) -> Global___Progress:
-        """The work went on."""
+        """Progress of the work."""
 
     @_builtins.property
     def proposed(self) -> Global___ProposedEdits:
-        """The change that the model proposes; it may still be wrong."""
+        """A proposed change by the model; it may have findings."""
 
     @_builtins.property
     def findings(self) -> Global___Findings:
@@ -1223,15 +1223,15 @@ class AmendScenarioResponse(_message.Message):
 
     @_builtins.property
     def amended(self) -> Global___AmendScenarioResponse.Amended:
-        """Done; the last event."""
+        """The work is completed; the last event."""
 
     @_builtins.property
     def rejected(self) -> Global___AmendScenarioResponse.Rejected:
-        """Given up; the last event."""
+        """The work failed; the last event."""
 
     @_builtins.property
-    def rebalanced(self) -> Global___Rebalanced:
-        """The engine moved numbers of the proposal."""
+    def numbers_adjusted(self) -> Global___NumbersAdjusted:
+        """The engine adjusted numbers of the proposal."""
 
     def __init__(
         self,
@@ -1242,13 +1242,13 @@ class AmendScenarioResponse(_message.Message):
         findings: Global___Findings | None = ...,
         amended: Global___AmendScenarioResponse.Amended | None = ...,
         rejected: Global___AmendScenarioResponse.Rejected | None = ...,
-        rebalanced: Global___Rebalanced | None = ...,
+        numbers_adjusted: Global___NumbersAdjusted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "progress", b"progress", "proposed", b"proposed", "rebalanced", b"rebalanced", "rejected", b"rejected"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "proposed", b"proposed", "rejected", b"rejected"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "progress", b"progress", "proposed", b"proposed", "rebalanced", b"rebalanced", "rejected", b"rejected", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "proposed", b"proposed", "rejected", b"rejected", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "proposed", "findings", "amended", "rejected", "rebalanced"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "proposed", "findings", "amended", "rejected", "numbers_adjusted"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1256,7 +1256,7 @@ Global___AmendScenarioResponse: _TypeAlias = AmendScenarioResponse  # noqa: Y015
 
 @_typing.final
 class ProposedEdits(_message.Message):
-    """Differences that were proposed and not yet accepted."""
+    """Proposed differences that are not yet accepted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1264,14 +1264,14 @@ class ProposedEdits(_message.Message):
     ATTEMPT_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     attempt: _builtins.int
-    """Which answer of the model it is, from 1."""
+    """Number of the model answer, from 1."""
     @_builtins.property
     def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___RuleEdit]:
         """The differences."""
 
     @_builtins.property
     def usage(self) -> _common_pb2.ModelUsage:
-        """What this answer used."""
+        """Model usage of this answer."""
 
     def __init__(
         self,
@@ -1290,16 +1290,16 @@ Global___ProposedEdits: _TypeAlias = ProposedEdits  # noqa: Y015
 
 @_typing.final
 class TargetBand(_message.Message):
-    """How often a persona should lose."""
+    """Target band of the loss rate of a persona."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MIN_FAIL_RATE_FIELD_NUMBER: _builtins.int
     MAX_FAIL_RATE_FIELD_NUMBER: _builtins.int
     min_fail_rate: _builtins.float
-    """Least share of lost runs, 0 to 1."""
+    """Minimum share of lost runs, 0 to 1."""
     max_fail_rate: _builtins.float
-    """Greatest share of lost runs, 0 to 1, not less than min_fail_rate."""
+    """Maximum share of lost runs, 0 to 1, at least min_fail_rate."""
     def __init__(
         self,
         *,
@@ -1316,7 +1316,7 @@ Global___TargetBand: _TypeAlias = TargetBand  # noqa: Y015
 
 @_typing.final
 class BalanceScenarioRequest(_message.Message):
-    """What to balance."""
+    """The specification to balance."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1326,18 +1326,18 @@ class BalanceScenarioRequest(_message.Message):
     DRY_RUN_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it returns the same result (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request returns the same result (stored for 24 hours)."""
     spec: _builtins.bytes
     """Required. The specification, as JSON in UTF-8; at most 1 MiB."""
     after_sequence: _builtins.int
-    """Leave out events up to this one; 0 for all."""
+    """Sequence of the last event to skip; 0 for all events."""
     @_builtins.property
     def target(self) -> Global___TargetBand:
-        """Required. How often the persona of dry_run should lose."""
+        """Required. Target band for the persona of dry_run."""
 
     @_builtins.property
     def dry_run(self) -> Global___DryRunOptions:
-        """How to simulate; unset for the defaults. max_runs says how many runs before and after, 0 for 10,000."""
+        """Options of the simulation; unset for the defaults. max_runs applies before and after; 0 for 10,000."""
 
     def __init__(
         self,
@@ -1364,7 +1364,7 @@ class BalanceScenarioResponse(_message.Message):
 
     @_typing.final
     class Balanced(_message.Message):
-        """The specification is in the band."""
+        """The specification meets the target band."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1376,15 +1376,15 @@ class BalanceScenarioResponse(_message.Message):
         """The canonical specification, as JSON in UTF-8."""
         @_builtins.property
         def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___NumberEdit]:
-            """The numbers that were moved."""
+            """Changed numbers."""
 
         @_builtins.property
         def before(self) -> Global___DryRunReport:
-            """The dry-run before."""
+            """The dry-run before the changes."""
 
         @_builtins.property
         def after(self) -> Global___DryRunReport:
-            """The dry-run after, on seeds that were not used while balancing."""
+            """The dry-run after the changes, on seeds that were not used while balancing."""
 
         def __init__(
             self,
@@ -1402,7 +1402,7 @@ class BalanceScenarioResponse(_message.Message):
 
     @_typing.final
     class Rejected(_message.Message):
-        """The band cannot be reached, or the specification has errors."""
+        """The target band cannot be reached, or the specification has errors."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1410,11 +1410,11 @@ class BalanceScenarioResponse(_message.Message):
         CLOSEST_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def findings(self) -> Global___Findings:
-            """Why."""
+            """Reason for display."""
 
         @_builtins.property
         def closest(self) -> Global___DryRunReport:
-            """The closest that the largest allowed moves came, when it came to one."""
+            """The closest dry-run within the allowed changes, if any."""
 
         def __init__(
             self,
@@ -1435,18 +1435,18 @@ class BalanceScenarioResponse(_message.Message):
     BALANCED_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this work, from 1, without gaps."""
+    """Number of the event within this work, from 1, without gaps."""
     @_builtins.property
     def progress(self) -> Global___Progress:
-        """The work went on."""
+        """Progress of the work."""
 
     @_builtins.property
     def balanced(self) -> Global___BalanceScenarioResponse.Balanced:
-        """Done; the last event."""
+        """The work is completed; the last event."""
 
     @_builtins.property
     def rejected(self) -> Global___BalanceScenarioResponse.Rejected:
-        """Not possible; the last event."""
+        """Balancing failed; the last event."""
 
     def __init__(
         self,
@@ -1468,7 +1468,7 @@ Global___BalanceScenarioResponse: _TypeAlias = BalanceScenarioResponse  # noqa: 
 
 @_typing.final
 class ValidationOptions(_message.Message):
-    """How to check the items of a batch."""
+    """Options of a validation batch."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1476,14 +1476,14 @@ class ValidationOptions(_message.Message):
     DRY_RUN_FIELD_NUMBER: _builtins.int
     CERTIFICATE_FIELD_NUMBER: _builtins.int
     level: Global___ValidationLevel.ValueType
-    """How much to check; unspecified for VALIDATION_LEVEL_STATIC."""
+    """Level of validation; unspecified for VALIDATION_LEVEL_STATIC."""
     @_builtins.property
     def dry_run(self) -> Global___DryRunOptions:
-        """How to simulate, from VALIDATION_LEVEL_DRY_RUN on."""
+        """Options of the dry-run, from VALIDATION_LEVEL_DRY_RUN on."""
 
     @_builtins.property
     def certificate(self) -> Global___CertificateOptions:
-        """How to certify, at VALIDATION_LEVEL_CERTIFICATE."""
+        """Options of the certificate, at VALIDATION_LEVEL_CERTIFICATE."""
 
     def __init__(
         self,
@@ -1502,16 +1502,16 @@ Global___ValidationOptions: _TypeAlias = ValidationOptions  # noqa: Y015
 
 @_typing.final
 class SpecItem(_message.Message):
-    """One specification to check."""
+    """One specification to validate."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ITEM_ID_FIELD_NUMBER: _builtins.int
     SPEC_FIELD_NUMBER: _builtins.int
     item_id: _builtins.str
-    """Required. Names the item in this call; chosen by the caller, at most 256 bytes."""
+    """Required. Id of the item in this call; chosen by the caller, at most 256 bytes."""
     spec: _builtins.bytes
-    """The specification as it was found: any bytes at all."""
+    """The specification; any bytes."""
     def __init__(
         self,
         *,
@@ -1528,7 +1528,7 @@ Global___SpecItem: _TypeAlias = SpecItem  # noqa: Y015
 
 @_typing.final
 class ValidateScenariosRequest(_message.Message):
-    """Some specifications to check. Keep a message under the size limit of the server (4 MiB)."""
+    """Specifications to validate. A message must be smaller than the size limit of the server (4 MiB)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1536,7 +1536,7 @@ class ValidateScenariosRequest(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def options(self) -> Global___ValidationOptions:
-        """How to check; only in the first message, ignored later."""
+        """Options; only in the first message, ignored later."""
 
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___SpecItem]:
@@ -1572,7 +1572,7 @@ class SpecVerdict(_message.Message):
     item_id: _builtins.str
     """The item it is about."""
     accepted: _builtins.bool
-    """Whether it passed everything that was asked for."""
+    """True if the specification passed the requested level."""
     spec_hash: _builtins.str
     """SHA-256 of the canonical specification in lower-case hex; empty when it is not valid JSON."""
     @_builtins.property
@@ -1581,15 +1581,15 @@ class SpecVerdict(_message.Message):
 
     @_builtins.property
     def dry_run(self) -> Global___DryRunReport:
-        """The dry-run, when it came to one."""
+        """The dry-run, if one was made."""
 
     @_builtins.property
     def certificate(self) -> Global___Certificate:
-        """The certificate, when it came to one."""
+        """The certificate, if one was computed."""
 
     @_builtins.property
     def error(self) -> _common_pb2.ItemError:
-        """Why no verdict was reached, when the fault is not the specification's."""
+        """Error that prevented a verdict, if the specification is not the cause."""
 
     def __init__(
         self,
@@ -1630,10 +1630,10 @@ class ValidateScenariosResponse(_message.Message):
     SEQUENCE_FIELD_NUMBER: _builtins.int
     VERDICTS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the messages of this call, from 1, without gaps."""
+    """Number of the message within this call, from 1, without gaps."""
     @_builtins.property
     def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___SpecVerdict]:
-        """The verdicts that are ready."""
+        """Available verdicts."""
 
     def __init__(
         self,
@@ -1658,9 +1658,9 @@ class GetScenarioRequest(_message.Message):
     SCENARIO_ID_FIELD_NUMBER: _builtins.int
     SPEC_HASH_FIELD_NUMBER: _builtins.int
     scenario_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the scenario."""
     spec_hash: _builtins.str
-    """Names the version; empty for the latest."""
+    """Hash of the version; empty for the latest."""
     def __init__(
         self,
         *,
@@ -1684,7 +1684,7 @@ class GetScenarioResponse(_message.Message):
     SCENARIO_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def scenario(self) -> Global___CompiledScenario:
-        """As it is stored."""
+        """The stored scenario."""
 
     def __init__(
         self,
@@ -1701,16 +1701,16 @@ Global___GetScenarioResponse: _TypeAlias = GetScenarioResponse  # noqa: Y015
 
 @_typing.final
 class ListScenariosRequest(_message.Message):
-    """Which scenarios to list."""
+    """Page of a list of scenarios."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Most scenarios to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of scenarios to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     def __init__(
         self,
         *,
@@ -1734,7 +1734,7 @@ class ListScenariosResponse(_message.Message):
     SCENARIOS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def scenarios(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScenarioSummary]:
         """Newest first."""
@@ -1755,7 +1755,7 @@ Global___ListScenariosResponse: _TypeAlias = ListScenariosResponse  # noqa: Y015
 
 @_typing.final
 class ListScenarioVersionsRequest(_message.Message):
-    """Which versions to list."""
+    """Page of a list of versions."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1765,9 +1765,9 @@ class ListScenarioVersionsRequest(_message.Message):
     scenario_id: _builtins.str
     """Required. The scenario."""
     page_size: _builtins.int
-    """Most versions to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of versions to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     def __init__(
         self,
         *,
@@ -1792,7 +1792,7 @@ class ListScenarioVersionsResponse(_message.Message):
     VERSIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def versions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScenarioSummary]:
         """Newest first."""
@@ -1820,9 +1820,9 @@ class DeleteScenarioRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     SCENARIO_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it succeeds again (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
     scenario_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the scenario."""
     def __init__(
         self,
         *,
@@ -1839,7 +1839,7 @@ Global___DeleteScenarioRequest: _TypeAlias = DeleteScenarioRequest  # noqa: Y015
 
 @_typing.final
 class DeleteScenarioResponse(_message.Message):
-    """The scenario is gone."""
+    """Empty: the scenario was deleted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1856,7 +1856,7 @@ Global___DeleteScenarioResponse: _TypeAlias = DeleteScenarioResponse  # noqa: Y0
 
 @_typing.final
 class GetScenarioToolsRequest(_message.Message):
-    """The scenario whose tools are wanted."""
+    """The scenario to read the tools of."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1864,11 +1864,11 @@ class GetScenarioToolsRequest(_message.Message):
     SPEC_HASH_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
     scenario_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the scenario."""
     spec_hash: _builtins.str
-    """Names the version; empty for the latest."""
+    """Hash of the version; empty for the latest."""
     provider: _builtins.str
-    """Provider whose rules for tools must be met, or else FAILED_PRECONDITION; empty for none."""
+    """Provider whose rules for tools must be met (FAILED_PRECONDITION otherwise); empty for none."""
     def __init__(
         self,
         *,
@@ -1886,7 +1886,7 @@ Global___GetScenarioToolsRequest: _TypeAlias = GetScenarioToolsRequest  # noqa: 
 
 @_typing.final
 class ActionTool(_message.Message):
-    """One action as a tool."""
+    """One action as a tool definition."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1895,13 +1895,13 @@ class ActionTool(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     INPUT_SCHEMA_FIELD_NUMBER: _builtins.int
     action_id: _builtins.str
-    """The action, or empty for a tool of the engine's own (`query`, `roll`)."""
+    """The action; empty for a tool of the engine (`query`, `roll`)."""
     name: _builtins.str
-    """The tool's name, `action:<id>` unless the provider forbids its characters."""
+    """Name of the tool, `action:<id>` unless the provider forbids its characters."""
     description: _builtins.str
-    """What it does, for the model."""
+    """Description for the model."""
     input_schema: _builtins.bytes
-    """JSON Schema (2020-12) of its parameters: one JSON object in UTF-8."""
+    """JSON Schema (2020-12) of the parameters: one JSON object in UTF-8."""
     def __init__(
         self,
         *,
@@ -1927,10 +1927,10 @@ class GetScenarioToolsResponse(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     SPEC_HASH_FIELD_NUMBER: _builtins.int
     spec_hash: _builtins.str
-    """The version they belong to."""
+    """Hash of the version that the tools belong to."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActionTool]:
-        """In the order of the specification's actions; the engine's own tools last."""
+        """In the order of the actions in the specification; tools of the engine last."""
 
     def __init__(
         self,
@@ -1948,7 +1948,7 @@ Global___GetScenarioToolsResponse: _TypeAlias = GetScenarioToolsResponse  # noqa
 
 @_typing.final
 class InspectScenarioRequest(_message.Message):
-    """The specification to draw."""
+    """The specification to inspect."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1961,7 +1961,7 @@ class InspectScenarioRequest(_message.Message):
     """A stored scenario, in its latest version."""
     @_builtins.property
     def dry_run(self) -> Global___DryRunOptions:
-        """How to simulate to see what is at work; unset for no simulation and no heat."""
+        """Options of the simulation that measures activity; unset for no simulation and no heat."""
 
     def __init__(
         self,
@@ -1982,7 +1982,7 @@ Global___InspectScenarioRequest: _TypeAlias = InspectScenarioRequest  # noqa: Y0
 
 @_typing.final
 class RuleNode(_message.Message):
-    """Something in a scenario that depends on, or acts on, something else."""
+    """Node of the rule graph: a rule or a value of the state."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1991,13 +1991,13 @@ class RuleNode(_message.Message):
     LABEL_FIELD_NUMBER: _builtins.int
     HEAT_FIELD_NUMBER: _builtins.int
     node_id: _builtins.str
-    """Its id in the graph: a JSON Pointer for a rule, a state path for a quantity."""
+    """Id in the graph: a JSON Pointer for a rule, a state path for a quantity."""
     kind: Global___RuleNodeKind.ValueType
-    """What it is."""
+    """Kind of the node."""
     label: _builtins.str
-    """Its name for a person."""
+    """Display name."""
     heat: _builtins.int
-    """How often it was at work in the dry-run: fired, written, or ended a run. 0 without one."""
+    """Number of activations in the dry-run: fired, written, or ended a run. 0 without a dry-run."""
     def __init__(
         self,
         *,
@@ -2016,7 +2016,7 @@ Global___RuleNode: _TypeAlias = RuleNode  # noqa: Y015
 
 @_typing.final
 class RuleEdge(_message.Message):
-    """One dependency."""
+    """Edge of the rule graph."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2028,7 +2028,7 @@ class RuleEdge(_message.Message):
     to_node_id: _builtins.str
     """Id of the node that is read, written or scheduled."""
     kind: Global___RuleEdgeKind.ValueType
-    """What the one does to the other."""
+    """Kind of the dependency."""
     def __init__(
         self,
         *,
@@ -2055,15 +2055,15 @@ class InspectScenarioResponse(_message.Message):
     DRY_RUN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RuleNode]:
-        """Its nodes, in the order of the specification."""
+        """Nodes, in the order of the specification."""
 
     @_builtins.property
     def edges(self) -> _containers.RepeatedCompositeFieldContainer[Global___RuleEdge]:
-        """Its edges."""
+        """Edges."""
 
     @_builtins.property
     def dry_run(self) -> Global___DryRunReport:
-        """The dry-run that the heat comes from, when one was asked for."""
+        """The dry-run that measured the heat, if requested."""
 
     def __init__(
         self,
@@ -2084,7 +2084,7 @@ Global___InspectScenarioResponse: _TypeAlias = InspectScenarioResponse  # noqa: 
 
 @_typing.final
 class CertificateOptions(_message.Message):
-    """What to measure for a certificate."""
+    """Options of a certificate."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2093,14 +2093,14 @@ class CertificateOptions(_message.Message):
     MAX_RUNS_FIELD_NUMBER: _builtins.int
     HORIZON_FIELD_NUMBER: _builtins.int
     seed: _builtins.int
-    """Seed that the seeds of the runs follow from, 0 to 2^53 - 1; unset for the specification's own."""
+    """Base seed of the runs, 0 to 2^53 - 1; unset for the seed of the specification."""
     max_runs: _builtins.int
-    """Most runs of a persona, 64 to 9,604; 0 for 9,604, which are enough for any rate."""
+    """Maximum number of runs per persona, 64 to 9,604; 0 for 9,604, which suffices for any rate."""
     horizon: _builtins.int
-    """Turns of a run; 0 for the specification's horizon."""
+    """Turns per run; 0 for the horizon of the specification."""
     @_builtins.property
     def personas(self) -> _containers.RepeatedScalarFieldContainer[_engine_pb2.Persona.ValueType]:
-        """Who plays; empty for all personas. The random one always does: the band is about it."""
+        """Personas that play; empty for all. PERSONA_RANDOM always plays, because the target band applies to it."""
 
     def __init__(
         self,
@@ -2122,7 +2122,7 @@ Global___CertificateOptions: _TypeAlias = CertificateOptions  # noqa: Y015
 
 @_typing.final
 class CertifyScenarioRequest(_message.Message):
-    """What to certify."""
+    """The specification to certify."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2132,16 +2132,16 @@ class CertifyScenarioRequest(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it returns the same result (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request returns the same result (stored for 24 hours)."""
     spec: _builtins.bytes
     """A specification, as JSON in UTF-8; at most 1 MiB. The certificate is not stored."""
     scenario_id: _builtins.str
     """A stored scenario, in its latest version. The certificate is stored with it."""
     after_sequence: _builtins.int
-    """Leave out events up to this one; 0 for all."""
+    """Sequence of the last event to skip; 0 for all events."""
     @_builtins.property
     def options(self) -> Global___CertificateOptions:
-        """What to measure; unset for the defaults."""
+        """Options; unset for the defaults."""
 
     def __init__(
         self,
@@ -2170,14 +2170,14 @@ class CertifyScenarioResponse(_message.Message):
 
     @_typing.final
     class Rejected(_message.Message):
-        """The specification has errors, so that nothing could be measured."""
+        """The specification has errors; nothing was measured."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         FINDINGS_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def findings(self) -> Global___Findings:
-            """The errors."""
+            """Errors of the specification."""
 
         def __init__(
             self,
@@ -2196,22 +2196,22 @@ class CertifyScenarioResponse(_message.Message):
     CERTIFICATE_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this work, from 1, without gaps."""
+    """Number of the event within this work, from 1, without gaps."""
     @_builtins.property
     def progress(self) -> Global___Progress:
-        """The work went on."""
+        """Progress of the work."""
 
     @_builtins.property
     def persona(self) -> Global___PersonaReport:
-        """The figures of one persona are there."""
+        """The figures of one persona are available."""
 
     @_builtins.property
     def certificate(self) -> Global___Certificate:
-        """The certificate, whatever its verdict; the last event."""
+        """The certificate, with any verdict; the last event."""
 
     @_builtins.property
     def rejected(self) -> Global___CertifyScenarioResponse.Rejected:
-        """Nothing to certify; the last event."""
+        """The specification is rejected; the last event."""
 
     def __init__(
         self,
@@ -2240,7 +2240,7 @@ class GetCertificateRequest(_message.Message):
 
     CERTIFICATE_HASH_FIELD_NUMBER: _builtins.int
     certificate_hash: _builtins.str
-    """Required. Its hash."""
+    """Required. Hash of the certificate."""
     def __init__(
         self,
         *,
@@ -2263,7 +2263,7 @@ class GetCertificateResponse(_message.Message):
     CERTIFICATE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def certificate(self) -> Global___Certificate:
-        """As it is stored."""
+        """The stored certificate."""
 
     def __init__(
         self,
@@ -2289,7 +2289,7 @@ class CheckCertificateRequest(_message.Message):
     document: _builtins.bytes
     """Required. `Certificate.document` of the certificate."""
     spec: _builtins.bytes
-    """Required. The specification it is about, as JSON in UTF-8; at most 1 MiB."""
+    """Required. The certified specification, as JSON in UTF-8; at most 1 MiB."""
     def __init__(
         self,
         *,
@@ -2312,17 +2312,17 @@ class CheckCertificateResponse(_message.Message):
 
     @_typing.final
     class Checked(_message.Message):
-        """The comparison."""
+        """Result of the comparison."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         MATCHES_FIELD_NUMBER: _builtins.int
         FINDINGS_FIELD_NUMBER: _builtins.int
         matches: _builtins.bool
-        """Whether everything was computed to be the same."""
+        """True if the recomputed certificate is identical."""
         @_builtins.property
         def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-            """What differs; `path` points into the certificate."""
+            """Differences; `path` points into the certificate."""
 
         def __init__(
             self,
@@ -2340,14 +2340,14 @@ class CheckCertificateResponse(_message.Message):
     PROGRESS_FIELD_NUMBER: _builtins.int
     CHECKED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this work, from 1, without gaps."""
+    """Number of the event within this work, from 1, without gaps."""
     @_builtins.property
     def progress(self) -> Global___Progress:
-        """The work went on."""
+        """Progress of the work."""
 
     @_builtins.property
     def checked(self) -> Global___CheckCertificateResponse.Checked:
-        """Done; the last event."""
+        """The work is completed; the last event."""
 
     def __init__(
         self,
@@ -2368,7 +2368,7 @@ Global___CheckCertificateResponse: _TypeAlias = CheckCertificateResponse  # noqa
 
 @_typing.final
 class TurnCount(_message.Message):
-    """How many runs were lost in a turn."""
+    """Number of runs lost in one turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2377,7 +2377,7 @@ class TurnCount(_message.Message):
     turn: _builtins.int
     """The turn, from 1."""
     count: _builtins.int
-    """How many runs."""
+    """Number of runs."""
     def __init__(
         self,
         *,
@@ -2394,7 +2394,7 @@ Global___TurnCount: _TypeAlias = TurnCount  # noqa: Y015
 
 @_typing.final
 class PersonaReport(_message.Message):
-    """How one persona fared."""
+    """Results of one persona."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2410,18 +2410,18 @@ class PersonaReport(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     ERRORED_FIELD_NUMBER: _builtins.int
     persona: _engine_pb2.Persona.ValueType
-    """Who played."""
+    """Persona that played."""
     turns: _builtins.int
-    """Turns played in all runs."""
+    """Number of turns over all runs."""
     errored: _builtins.int
-    """Runs that ended because the state or a turn outgrew its limits."""
+    """Number of runs that ended because the state or a turn exceeded its limits."""
     @_builtins.property
     def lost(self) -> _common_pb2.Rate:
-        """Share of runs that were lost."""
+        """Share of lost runs."""
 
     @_builtins.property
     def won(self) -> _common_pb2.Rate:
-        """Share of runs that were won."""
+        """Share of won runs."""
 
     @_builtins.property
     def survived(self) -> _common_pb2.Rate:
@@ -2429,23 +2429,23 @@ class PersonaReport(_message.Message):
 
     @_builtins.property
     def losses(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.NamedCount]:
-        """How often each loss condition ended a run, in the order of the specification."""
+        """Number of runs that each loss condition ended, in the order of the specification."""
 
     @_builtins.property
     def wins(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.NamedCount]:
-        """How often each win condition ended a run, in the order of the specification."""
+        """Number of runs that each win condition ended, in the order of the specification."""
 
     @_builtins.property
     def loss_turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___TurnCount]:
-        """In which turns runs were lost, in turn order, turns without a loss left out. The survival curve follows from it."""
+        """Losses by turn, in turn order, without turns that have none. The survival curve follows from them."""
 
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.NamedCount]:
-        """How often each action was taken, in the order of the specification."""
+        """Number of uses of each action, in the order of the specification."""
 
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.NamedCount]:
-        """How often each event was drawn, in the order of the specification."""
+        """Number of occurrences of each event, in the order of the specification."""
 
     def __init__(
         self,
@@ -2472,7 +2472,7 @@ Global___PersonaReport: _TypeAlias = PersonaReport  # noqa: Y015
 
 @_typing.final
 class Drift(_message.Message):
-    """How a quantity moves against losing, on average."""
+    """Mean drift of a quantity relative to a loss."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2484,7 +2484,7 @@ class Drift(_message.Message):
     per_turn: _builtins.float
     """Mean change per turn away from losing, relative to the initial distance from losing."""
     limit: _builtins.float
-    """The greatest value that is allowed."""
+    """Maximum allowed value."""
     def __init__(
         self,
         *,
@@ -2502,7 +2502,7 @@ Global___Drift: _TypeAlias = Drift  # noqa: Y015
 
 @_typing.final
 class Proof(_message.Message):
-    """Something that was proved without simulation."""
+    """A claim that was proved without simulation."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2515,10 +2515,10 @@ class Proof(_message.Message):
     path: _builtins.str
     """JSON Pointer of the rule it is about."""
     argument: _builtins.str
-    """The argument in a few sentences, or how to replay the witness."""
+    """The argument in a few sentences, or instructions to replay the witness."""
     @_builtins.property
     def witness(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.ActionCall]:
-        """Actions that show the claim, one for each turn from the first; empty where an argument is the proof."""
+        """Actions that prove the claim, one for each turn from the first; empty if the argument is the proof."""
 
     def __init__(
         self,
@@ -2538,7 +2538,7 @@ Global___Proof: _TypeAlias = Proof  # noqa: Y015
 
 @_typing.final
 class Certificate(_message.Message):
-    """What is known about the fairness of one version of a scenario."""
+    """Certificate of the fairness of one version of a scenario."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2558,18 +2558,18 @@ class Certificate(_message.Message):
     RNG_VERSION_FIELD_NUMBER: _builtins.int
     BAND_FIELD_NUMBER: _builtins.int
     certificate_hash: _builtins.str
-    """SHA-256 of `document` in lower-case hex; names the certificate."""
+    """SHA-256 of `document` in lower-case hex; identifies the certificate."""
     document: _builtins.bytes
-    """The certificate itself in canonical form (RFC 8785), as JSON in UTF-8: what is hashed, passed on
-    and checked. The fields below say the same.
+    """The certificate in canonical form (RFC 8785), as JSON in UTF-8. This is what is hashed, exchanged
+    and checked. The fields below repeat its content.
     """
     spec_hash: _builtins.str
-    """The version it is about."""
+    """Hash of the certified version."""
     verdict: Global___CertificateVerdict.ValueType
-    """Whether the scenario is fair."""
+    """Verdict."""
     planner_gap: _builtins.float
-    """Fail rate of the random persona less that of the planner, both over the runs that the planner played: what
-    thinking is worth. 0 when the planner did not play.
+    """Loss rate of the random persona minus that of the planner, both over the runs of the planner: the value
+    of planning. 0 if the planner did not play.
     """
     engine_version: _builtins.str
     """Version of the engine's semantics."""
@@ -2577,15 +2577,15 @@ class Certificate(_message.Message):
     """Version of the random number scheme."""
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """What is in the way, or worth knowing."""
+        """Findings: obstacles and notes."""
 
     @_builtins.property
     def options(self) -> Global___CertificateOptions:
-        """What was measured."""
+        """Options of the measurement."""
 
     @_builtins.property
     def personas(self) -> _containers.RepeatedCompositeFieldContainer[Global___PersonaReport]:
-        """How each persona fared, in the order of the Persona enum."""
+        """Results by persona, in the order of the Persona enum."""
 
     @_builtins.property
     def drifts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Drift]:
@@ -2593,19 +2593,19 @@ class Certificate(_message.Message):
 
     @_builtins.property
     def proofs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Proof]:
-        """What was proved."""
+        """Proved claims."""
 
     @_builtins.property
     def dead_actions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Ids of actions that no persona could ever take."""
+        """Ids of actions that no persona could ever perform."""
 
     @_builtins.property
     def dominant_actions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Ids of actions that the planner takes almost whenever it can."""
+        """Ids of actions that the planner performs almost whenever they are legal."""
 
     @_builtins.property
     def band(self) -> Global___TargetBand:
-        """The band that the specification asks for."""
+        """Target band of the specification."""
 
     def __init__(
         self,

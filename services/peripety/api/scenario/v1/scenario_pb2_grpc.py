@@ -26,24 +26,24 @@ if _version_not_supported:
 
 
 class ScenarioServiceStub:
-    """Scenarios: from free text to a specification that is checked, balanced and ready to be played.
+    """Scenarios: from free text to a specification that is validated, balanced and playable.
 
     A specification travels as `bytes`: one JSON document in UTF-8, read by one strict parser. Documents
-    that a server returns are canonical (RFC 8785), and their SHA-256 names them.
+    that a server returns are canonical (RFC 8785) and identified by their SHA-256.
 
     A specification with errors is a *result* (findings in the body), not a failed call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest` or
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest` or
     `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field of the request is wrong;
-    - NOT_FOUND: no such scenario, version or certificate;
+    - INVALID_ARGUMENT: a field of the request is invalid;
+    - NOT_FOUND: the scenario, version or certificate does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the scenario is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     def __init__(self, channel):
@@ -125,24 +125,24 @@ class ScenarioServiceStub:
 
 
 class ScenarioServiceServicer:
-    """Scenarios: from free text to a specification that is checked, balanced and ready to be played.
+    """Scenarios: from free text to a specification that is validated, balanced and playable.
 
     A specification travels as `bytes`: one JSON document in UTF-8, read by one strict parser. Documents
-    that a server returns are canonical (RFC 8785), and their SHA-256 names them.
+    that a server returns are canonical (RFC 8785) and identified by their SHA-256.
 
     A specification with errors is a *result* (findings in the body), not a failed call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest` or
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest` or
     `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field of the request is wrong;
-    - NOT_FOUND: no such scenario, version or certificate;
+    - INVALID_ARGUMENT: a field of the request is invalid;
+    - NOT_FOUND: the scenario, version or certificate does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the scenario is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     def GenerateScenario(self, request, context):
@@ -153,31 +153,31 @@ class ScenarioServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CompileScenario(self, request, context):
-        """Checks, compiles and dry-runs a specification, repairs its numbers once if asked to, and stores it.
+        """Validates, compiles and dry-runs a specification, repairs its numbers once if requested, and stores it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AmendScenario(self, request, context):
-        """Changes a stored scenario by a description of the change. The result is a new version of it.
+        """Changes a stored scenario by a description of the change. The result is a new version.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BalanceScenario(self, request, context):
-        """Moves the fewest numbers of a specification after which a persona loses as often as wanted: weights and
-        effects of events, effects of actions, decay, and numbers of the initial state, none by more than half.
-        Rules stay as they are. Stores nothing.
+        """Balances a specification: changes as few numbers as possible until a persona loses at the requested rate.
+        It changes weights and effects of events, effects of actions, decay, and numbers of the initial state,
+        each by at most half. Rules are not changed. Stores nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ValidateScenarios(self, request_iterator, context):
-        """Checks many specifications. Both sides send as many messages with as many items as they like;
-        verdicts come in any order.
+        """Validates many specifications. Both sides send any number of messages with any number of items;
+        verdicts arrive in any order.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -205,28 +205,28 @@ class ScenarioServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteScenario(self, request, context):
-        """Deletes a scenario with all its versions. Sessions that were started from it go on.
+        """Deletes a scenario with all its versions. Its sessions are not affected.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetScenarioTools(self, request, context):
-        """Gives the actions of a scenario as tools that any model can be offered.
+        """Returns the actions of a scenario as tool definitions for a model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def InspectScenario(self, request, context):
-        """Draws what depends on what in a scenario, with how often each part was at work in dry-runs.
+        """Returns the rule graph of a scenario, with the activity of each part in dry-runs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CertifyScenario(self, request, context):
-        """Measures how fair a specification is and certifies it, or says what is in the way.
+        """Measures the fairness of a specification and issues a certificate, or reports the obstacles.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -240,7 +240,7 @@ class ScenarioServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CheckCertificate(self, request, context):
-        """Computes a certificate again and compares. Needs nothing but the certificate and its specification.
+        """Recomputes a certificate and compares. Needs only the certificate and its specification.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -328,24 +328,24 @@ def add_ScenarioServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ScenarioService:
-    """Scenarios: from free text to a specification that is checked, balanced and ready to be played.
+    """Scenarios: from free text to a specification that is validated, balanced and playable.
 
     A specification travels as `bytes`: one JSON document in UTF-8, read by one strict parser. Documents
-    that a server returns are canonical (RFC 8785), and their SHA-256 names them.
+    that a server returns are canonical (RFC 8785) and identified by their SHA-256.
 
     A specification with errors is a *result* (findings in the body), not a failed call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest` or
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest` or
     `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field of the request is wrong;
-    - NOT_FOUND: no such scenario, version or certificate;
+    - INVALID_ARGUMENT: a field of the request is invalid;
+    - NOT_FOUND: the scenario, version or certificate does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the scenario is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     @staticmethod

@@ -27,24 +27,24 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ScenarioServiceStub:
-    """Scenarios: from free text to a specification that is checked, balanced and ready to be played.
+    """Scenarios: from free text to a specification that is validated, balanced and playable.
 
     A specification travels as `bytes`: one JSON document in UTF-8, read by one strict parser. Documents
-    that a server returns are canonical (RFC 8785), and their SHA-256 names them.
+    that a server returns are canonical (RFC 8785) and identified by their SHA-256.
 
     A specification with errors is a *result* (findings in the body), not a failed call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest` or
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest` or
     `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field of the request is wrong;
-    - NOT_FOUND: no such scenario, version or certificate;
+    - INVALID_ARGUMENT: a field of the request is invalid;
+    - NOT_FOUND: the scenario, version or certificate does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the scenario is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     @_typing.overload
@@ -54,17 +54,17 @@ class ScenarioServiceStub:
     GenerateScenario: _grpc.UnaryStreamMultiCallable[_scenario_pb2.GenerateScenarioRequest, _scenario_pb2.GenerateScenarioResponse]
     """Writes a specification from a description in any language. Stores nothing; see CompileScenario."""
     CompileScenario: _grpc.UnaryStreamMultiCallable[_scenario_pb2.CompileScenarioRequest, _scenario_pb2.CompileScenarioResponse]
-    """Checks, compiles and dry-runs a specification, repairs its numbers once if asked to, and stores it."""
+    """Validates, compiles and dry-runs a specification, repairs its numbers once if requested, and stores it."""
     AmendScenario: _grpc.UnaryStreamMultiCallable[_scenario_pb2.AmendScenarioRequest, _scenario_pb2.AmendScenarioResponse]
-    """Changes a stored scenario by a description of the change. The result is a new version of it."""
+    """Changes a stored scenario by a description of the change. The result is a new version."""
     BalanceScenario: _grpc.UnaryStreamMultiCallable[_scenario_pb2.BalanceScenarioRequest, _scenario_pb2.BalanceScenarioResponse]
-    """Moves the fewest numbers of a specification after which a persona loses as often as wanted: weights and
-    effects of events, effects of actions, decay, and numbers of the initial state, none by more than half.
-    Rules stay as they are. Stores nothing.
+    """Balances a specification: changes as few numbers as possible until a persona loses at the requested rate.
+    It changes weights and effects of events, effects of actions, decay, and numbers of the initial state,
+    each by at most half. Rules are not changed. Stores nothing.
     """
     ValidateScenarios: _grpc.StreamStreamMultiCallable[_scenario_pb2.ValidateScenariosRequest, _scenario_pb2.ValidateScenariosResponse]
-    """Checks many specifications. Both sides send as many messages with as many items as they like;
-    verdicts come in any order.
+    """Validates many specifications. Both sides send any number of messages with any number of items;
+    verdicts arrive in any order.
     """
     GetScenario: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.GetScenarioRequest, _scenario_pb2.GetScenarioResponse]
     """Reads a stored scenario with its specification."""
@@ -73,55 +73,55 @@ class ScenarioServiceStub:
     ListScenarioVersions: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.ListScenarioVersionsRequest, _scenario_pb2.ListScenarioVersionsResponse]
     """Lists the versions of a scenario, newest first, without their specifications."""
     DeleteScenario: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.DeleteScenarioRequest, _scenario_pb2.DeleteScenarioResponse]
-    """Deletes a scenario with all its versions. Sessions that were started from it go on."""
+    """Deletes a scenario with all its versions. Its sessions are not affected."""
     GetScenarioTools: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.GetScenarioToolsRequest, _scenario_pb2.GetScenarioToolsResponse]
-    """Gives the actions of a scenario as tools that any model can be offered."""
+    """Returns the actions of a scenario as tool definitions for a model."""
     InspectScenario: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.InspectScenarioRequest, _scenario_pb2.InspectScenarioResponse]
-    """Draws what depends on what in a scenario, with how often each part was at work in dry-runs."""
+    """Returns the rule graph of a scenario, with the activity of each part in dry-runs."""
     CertifyScenario: _grpc.UnaryStreamMultiCallable[_scenario_pb2.CertifyScenarioRequest, _scenario_pb2.CertifyScenarioResponse]
-    """Measures how fair a specification is and certifies it, or says what is in the way."""
+    """Measures the fairness of a specification and issues a certificate, or reports the obstacles."""
     GetCertificate: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.GetCertificateRequest, _scenario_pb2.GetCertificateResponse]
     """Reads a stored certificate."""
     CheckCertificate: _grpc.UnaryStreamMultiCallable[_scenario_pb2.CheckCertificateRequest, _scenario_pb2.CheckCertificateResponse]
-    """Computes a certificate again and compares. Needs nothing but the certificate and its specification."""
+    """Recomputes a certificate and compares. Needs only the certificate and its specification."""
 
 @_typing.type_check_only
 class ScenarioServiceAsyncStub(ScenarioServiceStub):
-    """Scenarios: from free text to a specification that is checked, balanced and ready to be played.
+    """Scenarios: from free text to a specification that is validated, balanced and playable.
 
     A specification travels as `bytes`: one JSON document in UTF-8, read by one strict parser. Documents
-    that a server returns are canonical (RFC 8785), and their SHA-256 names them.
+    that a server returns are canonical (RFC 8785) and identified by their SHA-256.
 
     A specification with errors is a *result* (findings in the body), not a failed call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest` or
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest` or
     `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field of the request is wrong;
-    - NOT_FOUND: no such scenario, version or certificate;
+    - INVALID_ARGUMENT: a field of the request is invalid;
+    - NOT_FOUND: the scenario, version or certificate does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the scenario is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GenerateScenario: _aio.UnaryStreamMultiCallable[_scenario_pb2.GenerateScenarioRequest, _scenario_pb2.GenerateScenarioResponse]  # type: ignore[assignment]
     """Writes a specification from a description in any language. Stores nothing; see CompileScenario."""
     CompileScenario: _aio.UnaryStreamMultiCallable[_scenario_pb2.CompileScenarioRequest, _scenario_pb2.CompileScenarioResponse]  # type: ignore[assignment]
-    """Checks, compiles and dry-runs a specification, repairs its numbers once if asked to, and stores it."""
+    """Validates, compiles and dry-runs a specification, repairs its numbers once if requested, and stores it."""
     AmendScenario: _aio.UnaryStreamMultiCallable[_scenario_pb2.AmendScenarioRequest, _scenario_pb2.AmendScenarioResponse]  # type: ignore[assignment]
-    """Changes a stored scenario by a description of the change. The result is a new version of it."""
+    """Changes a stored scenario by a description of the change. The result is a new version."""
     BalanceScenario: _aio.UnaryStreamMultiCallable[_scenario_pb2.BalanceScenarioRequest, _scenario_pb2.BalanceScenarioResponse]  # type: ignore[assignment]
-    """Moves the fewest numbers of a specification after which a persona loses as often as wanted: weights and
-    effects of events, effects of actions, decay, and numbers of the initial state, none by more than half.
-    Rules stay as they are. Stores nothing.
+    """Balances a specification: changes as few numbers as possible until a persona loses at the requested rate.
+    It changes weights and effects of events, effects of actions, decay, and numbers of the initial state,
+    each by at most half. Rules are not changed. Stores nothing.
     """
     ValidateScenarios: _aio.StreamStreamMultiCallable[_scenario_pb2.ValidateScenariosRequest, _scenario_pb2.ValidateScenariosResponse]  # type: ignore[assignment]
-    """Checks many specifications. Both sides send as many messages with as many items as they like;
-    verdicts come in any order.
+    """Validates many specifications. Both sides send any number of messages with any number of items;
+    verdicts arrive in any order.
     """
     GetScenario: _aio.UnaryUnaryMultiCallable[_scenario_pb2.GetScenarioRequest, _scenario_pb2.GetScenarioResponse]  # type: ignore[assignment]
     """Reads a stored scenario with its specification."""
@@ -130,37 +130,37 @@ class ScenarioServiceAsyncStub(ScenarioServiceStub):
     ListScenarioVersions: _aio.UnaryUnaryMultiCallable[_scenario_pb2.ListScenarioVersionsRequest, _scenario_pb2.ListScenarioVersionsResponse]  # type: ignore[assignment]
     """Lists the versions of a scenario, newest first, without their specifications."""
     DeleteScenario: _aio.UnaryUnaryMultiCallable[_scenario_pb2.DeleteScenarioRequest, _scenario_pb2.DeleteScenarioResponse]  # type: ignore[assignment]
-    """Deletes a scenario with all its versions. Sessions that were started from it go on."""
+    """Deletes a scenario with all its versions. Its sessions are not affected."""
     GetScenarioTools: _aio.UnaryUnaryMultiCallable[_scenario_pb2.GetScenarioToolsRequest, _scenario_pb2.GetScenarioToolsResponse]  # type: ignore[assignment]
-    """Gives the actions of a scenario as tools that any model can be offered."""
+    """Returns the actions of a scenario as tool definitions for a model."""
     InspectScenario: _aio.UnaryUnaryMultiCallable[_scenario_pb2.InspectScenarioRequest, _scenario_pb2.InspectScenarioResponse]  # type: ignore[assignment]
-    """Draws what depends on what in a scenario, with how often each part was at work in dry-runs."""
+    """Returns the rule graph of a scenario, with the activity of each part in dry-runs."""
     CertifyScenario: _aio.UnaryStreamMultiCallable[_scenario_pb2.CertifyScenarioRequest, _scenario_pb2.CertifyScenarioResponse]  # type: ignore[assignment]
-    """Measures how fair a specification is and certifies it, or says what is in the way."""
+    """Measures the fairness of a specification and issues a certificate, or reports the obstacles."""
     GetCertificate: _aio.UnaryUnaryMultiCallable[_scenario_pb2.GetCertificateRequest, _scenario_pb2.GetCertificateResponse]  # type: ignore[assignment]
     """Reads a stored certificate."""
     CheckCertificate: _aio.UnaryStreamMultiCallable[_scenario_pb2.CheckCertificateRequest, _scenario_pb2.CheckCertificateResponse]  # type: ignore[assignment]
-    """Computes a certificate again and compares. Needs nothing but the certificate and its specification."""
+    """Recomputes a certificate and compares. Needs only the certificate and its specification."""
 
 class ScenarioServiceServicer:
-    """Scenarios: from free text to a specification that is checked, balanced and ready to be played.
+    """Scenarios: from free text to a specification that is validated, balanced and playable.
 
     A specification travels as `bytes`: one JSON document in UTF-8, read by one strict parser. Documents
-    that a server returns are canonical (RFC 8785), and their SHA-256 names them.
+    that a server returns are canonical (RFC 8785) and identified by their SHA-256.
 
     A specification with errors is a *result* (findings in the body), not a failed call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest` or
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest` or
     `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field of the request is wrong;
-    - NOT_FOUND: no such scenario, version or certificate;
+    - INVALID_ARGUMENT: a field of the request is invalid;
+    - NOT_FOUND: the scenario, version or certificate does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the scenario is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
 
-    Work that streams can be taken up again after a lost connection: send the same request with the same
-    request_id and, in after_sequence, the last event received. A server that has no record of that work
-    does it anew when after_sequence is 0, and otherwise answers NOT_FOUND.
+    Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
+    set after_sequence to the last event received. If the server has no record of the work, it starts again
+    when after_sequence is 0, and answers NOT_FOUND otherwise.
     """
 
     def GenerateScenario(
@@ -175,23 +175,23 @@ class ScenarioServiceServicer:
         request: _scenario_pb2.CompileScenarioRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.CompileScenarioResponse], _abc.AsyncIterator[_scenario_pb2.CompileScenarioResponse]]:
-        """Checks, compiles and dry-runs a specification, repairs its numbers once if asked to, and stores it."""
+        """Validates, compiles and dry-runs a specification, repairs its numbers once if requested, and stores it."""
 
     def AmendScenario(
         self,
         request: _scenario_pb2.AmendScenarioRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.AmendScenarioResponse], _abc.AsyncIterator[_scenario_pb2.AmendScenarioResponse]]:
-        """Changes a stored scenario by a description of the change. The result is a new version of it."""
+        """Changes a stored scenario by a description of the change. The result is a new version."""
 
     def BalanceScenario(
         self,
         request: _scenario_pb2.BalanceScenarioRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.BalanceScenarioResponse], _abc.AsyncIterator[_scenario_pb2.BalanceScenarioResponse]]:
-        """Moves the fewest numbers of a specification after which a persona loses as often as wanted: weights and
-        effects of events, effects of actions, decay, and numbers of the initial state, none by more than half.
-        Rules stay as they are. Stores nothing.
+        """Balances a specification: changes as few numbers as possible until a persona loses at the requested rate.
+        It changes weights and effects of events, effects of actions, decay, and numbers of the initial state,
+        each by at most half. Rules are not changed. Stores nothing.
         """
 
     def ValidateScenarios(
@@ -199,8 +199,8 @@ class ScenarioServiceServicer:
         request_iterator: _MaybeAsyncIterator[_scenario_pb2.ValidateScenariosRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.ValidateScenariosResponse], _abc.AsyncIterator[_scenario_pb2.ValidateScenariosResponse]]:
-        """Checks many specifications. Both sides send as many messages with as many items as they like;
-        verdicts come in any order.
+        """Validates many specifications. Both sides send any number of messages with any number of items;
+        verdicts arrive in any order.
         """
 
     def GetScenario(
@@ -229,28 +229,28 @@ class ScenarioServiceServicer:
         request: _scenario_pb2.DeleteScenarioRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scenario_pb2.DeleteScenarioResponse, _abc.Awaitable[_scenario_pb2.DeleteScenarioResponse]]:
-        """Deletes a scenario with all its versions. Sessions that were started from it go on."""
+        """Deletes a scenario with all its versions. Its sessions are not affected."""
 
     def GetScenarioTools(
         self,
         request: _scenario_pb2.GetScenarioToolsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scenario_pb2.GetScenarioToolsResponse, _abc.Awaitable[_scenario_pb2.GetScenarioToolsResponse]]:
-        """Gives the actions of a scenario as tools that any model can be offered."""
+        """Returns the actions of a scenario as tool definitions for a model."""
 
     def InspectScenario(
         self,
         request: _scenario_pb2.InspectScenarioRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scenario_pb2.InspectScenarioResponse, _abc.Awaitable[_scenario_pb2.InspectScenarioResponse]]:
-        """Draws what depends on what in a scenario, with how often each part was at work in dry-runs."""
+        """Returns the rule graph of a scenario, with the activity of each part in dry-runs."""
 
     def CertifyScenario(
         self,
         request: _scenario_pb2.CertifyScenarioRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.CertifyScenarioResponse], _abc.AsyncIterator[_scenario_pb2.CertifyScenarioResponse]]:
-        """Measures how fair a specification is and certifies it, or says what is in the way."""
+        """Measures the fairness of a specification and issues a certificate, or reports the obstacles."""
 
     def GetCertificate(
         self,
@@ -264,6 +264,6 @@ class ScenarioServiceServicer:
         request: _scenario_pb2.CheckCertificateRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.CheckCertificateResponse], _abc.AsyncIterator[_scenario_pb2.CheckCertificateResponse]]:
-        """Computes a certificate again and compares. Needs nothing but the certificate and its specification."""
+        """Recomputes a certificate and compares. Needs only the certificate and its specification."""
 
 def add_ScenarioServiceServicer_to_server(servicer: ScenarioServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

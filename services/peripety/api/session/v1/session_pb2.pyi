@@ -30,21 +30,21 @@ class _SeatOrder:
 class _SeatOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SeatOrder.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SEAT_ORDER_UNSPECIFIED: _SeatOrder.ValueType  # 0
-    """The default, which is SEAT_ORDER_ROTATING."""
+    """The default, SEAT_ORDER_ROTATING."""
     SEAT_ORDER_ROTATING: _SeatOrder.ValueType  # 1
-    """One seat a turn, in the order of the seats."""
+    """One seat per turn, in seat order."""
     SEAT_ORDER_SIMULTANEOUS: _SeatOrder.ValueType  # 2
-    """All seats in every turn, at the same time (see SubmitActions)."""
+    """All seats in every turn, simultaneously (see SubmitActions)."""
 
 class SeatOrder(_SeatOrder, metaclass=_SeatOrderEnumTypeWrapper):
-    """Who acts when, in a session with several seats."""
+    """Order of play in a session with several seats."""
 
 SEAT_ORDER_UNSPECIFIED: SeatOrder.ValueType  # 0
-"""The default, which is SEAT_ORDER_ROTATING."""
+"""The default, SEAT_ORDER_ROTATING."""
 SEAT_ORDER_ROTATING: SeatOrder.ValueType  # 1
-"""One seat a turn, in the order of the seats."""
+"""One seat per turn, in seat order."""
 SEAT_ORDER_SIMULTANEOUS: SeatOrder.ValueType  # 2
-"""All seats in every turn, at the same time (see SubmitActions)."""
+"""All seats in every turn, simultaneously (see SubmitActions)."""
 Global___SeatOrder: _TypeAlias = SeatOrder  # noqa: Y015
 
 class _Resolution:
@@ -56,37 +56,37 @@ class _ResolutionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Resolution
     RESOLUTION_UNSPECIFIED: _Resolution.ValueType  # 0
     """Never sent by a server."""
     RESOLUTION_NARRATED: _Resolution.ValueType  # 1
-    """The narrator's first answer was valid."""
+    """The first answer of the narrator was valid."""
     RESOLUTION_REPAIRED: _Resolution.ValueType  # 2
-    """The narrator's second answer was valid."""
+    """The second answer of the narrator was valid."""
     RESOLUTION_SERVER_RESOLVED: _Resolution.ValueType  # 3
-    """No answer was valid: the engine's results stand, and the server told them itself."""
+    """No answer was valid. The results of the engine apply, and the server wrote the fallback narration."""
 
 class Resolution(_Resolution, metaclass=_ResolutionEnumTypeWrapper):
-    """How prose and mechanics of a turn came about."""
+    """Source of the narration of a turn."""
 
 RESOLUTION_UNSPECIFIED: Resolution.ValueType  # 0
 """Never sent by a server."""
 RESOLUTION_NARRATED: Resolution.ValueType  # 1
-"""The narrator's first answer was valid."""
+"""The first answer of the narrator was valid."""
 RESOLUTION_REPAIRED: Resolution.ValueType  # 2
-"""The narrator's second answer was valid."""
+"""The second answer of the narrator was valid."""
 RESOLUTION_SERVER_RESOLVED: Resolution.ValueType  # 3
-"""No answer was valid: the engine's results stand, and the server told them itself."""
+"""No answer was valid. The results of the engine apply, and the server wrote the fallback narration."""
 Global___Resolution: _TypeAlias = Resolution  # noqa: Y015
 
 @_typing.final
 class Seat(_message.Message):
-    """A place at the table: somebody who plays one entity."""
+    """Seat: a player that controls one entity."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_ID_FIELD_NUMBER: _builtins.int
     ENTITY_ID_FIELD_NUMBER: _builtins.int
     seat_id: _builtins.str
-    """Required. Names the seat in this session; chosen by the caller."""
+    """Required. Id of the seat in this session; chosen by the caller."""
     entity_id: _builtins.str
-    """Required. The entity it plays and whose view it has."""
+    """Required. The entity that it controls and whose point of view it has."""
     def __init__(
         self,
         *,
@@ -102,8 +102,8 @@ class Seat(_message.Message):
 Global___Seat: _TypeAlias = Seat  # noqa: Y015
 
 @_typing.final
-class Table(_message.Message):
-    """Several players in one session."""
+class SeatConfig(_message.Message):
+    """Seats of a session with several players."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -111,14 +111,14 @@ class Table(_message.Message):
     ORDER_FIELD_NUMBER: _builtins.int
     SEAT_TIMEOUT_FIELD_NUMBER: _builtins.int
     order: Global___SeatOrder.ValueType
-    """Who acts when."""
+    """Order of play."""
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___Seat]:
-        """The seats, in playing order, at most 16; entities must be playable and may occur once."""
+        """Seats in playing order, at most 16. Entities must be playable and may occur once."""
 
     @_builtins.property
     def seat_timeout(self) -> _duration_pb2.Duration:
-        """How long to wait for a seat before the turn goes on without it, 1 second to 30 days; unset for ever."""
+        """Time to wait for a seat before the turn continues without it, 1 second to 30 days; unset for no timeout."""
 
     def __init__(
         self,
@@ -133,11 +133,11 @@ class Table(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Table: _TypeAlias = Table  # noqa: Y015
+Global___SeatConfig: _TypeAlias = SeatConfig  # noqa: Y015
 
 @_typing.final
 class NarratorOptions(_message.Message):
-    """How the turns of a session are narrated."""
+    """Options of the narration."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -148,14 +148,14 @@ class NarratorOptions(_message.Message):
     model: _builtins.str
     """`provider/model` that narrates; empty for the configured one."""
     language: _builtins.str
-    """BCP 47 tag of the language to narrate in; empty for the scenario's own."""
+    """BCP 47 tag of the narration language; empty for the language of the scenario."""
     @_builtins.property
     def turn_budget(self) -> _common_pb2.Budget:
-        """The most that one turn may use."""
+        """Budget of one turn."""
 
     @_builtins.property
     def session_budget(self) -> _common_pb2.Budget:
-        """The most that the session may use; turns beyond it are resolved by the server alone."""
+        """Budget of the session; without budget the server resolves turns without a model."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ Global___NarratorOptions: _TypeAlias = NarratorOptions  # noqa: Y015
 
 @_typing.final
 class Session(_message.Message):
-    """A session after its last committed turn, as one entity sees it."""
+    """A session after its last committed turn, from the point of view of one entity."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -193,67 +193,67 @@ class Session(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
-    TABLE_FIELD_NUMBER: _builtins.int
+    SEAT_CONFIG_FIELD_NUMBER: _builtins.int
     NEXT_SEAT_ID_FIELD_NUMBER: _builtins.int
     NARRATOR_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     PARENT_SESSION_ID_FIELD_NUMBER: _builtins.int
     PARENT_TURN_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
-    """Its id, given by the server."""
+    """Id of the session, set by the server."""
     scenario_id: _builtins.str
     """The scenario it plays."""
     spec_hash: _builtins.str
-    """The version of the scenario, fixed for the life of the session."""
+    """Version of the scenario, fixed for the lifetime of the session."""
     seed: _builtins.int
-    """Its seed, 0 to 2^53 - 1. With the same actions it gives the same turns."""
+    """Seed, 0 to 2^53 - 1. The same seed and actions produce the same turns."""
     turn: _builtins.int
-    """Committed turns; the next one is turn + 1."""
+    """Number of committed turns; the next turn is turn + 1."""
     state: _builtins.bytes
-    """The state that the point of view may see, as JSON in UTF-8."""
+    """The state visible from the point of view, as JSON in UTF-8."""
     state_hash: _builtins.str
     """SHA-256 of the whole canonical state in lower-case hex."""
     chain_hash: _builtins.str
-    """Hash over all turns so far in lower-case hex: each turn's hash covers the one before."""
+    """Hash chain over all turns so far in lower-case hex: the hash of each turn covers the previous one."""
     last_sequence: _builtins.int
-    """Sequence of the last recorded event; 0 before the first turn. It never decreases, and a rewind
-    is an event too.
+    """Sequence of the last recorded event; 0 before the first turn. It never decreases; a rewind is an
+    event too.
     """
     pov_entity_id: _builtins.str
-    """The point of view that the above is cut to; empty for the public part."""
+    """Point of view of the fields above; empty for the public part."""
     next_seat_id: _builtins.str
-    """The seat whose turn it is, with SEAT_ORDER_ROTATING; empty otherwise."""
+    """Id of the seat whose turn it is, with SEAT_ORDER_ROTATING; empty otherwise."""
     parent_session_id: _builtins.str
     """The session it was forked from; empty for none."""
     parent_turn: _builtins.int
-    """The turn after which it parted from that one."""
+    """The last turn shared with that session."""
     @_builtins.property
     def status(self) -> _engine_pb2.RunStatus:
-        """Whether it goes on."""
+        """Status of the run."""
 
     @_builtins.property
     def legal_actions(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.LegalAction]:
-        """What can be tried in the next turn; empty when the run has ended."""
+        """Legal actions of the next turn; empty when the run has ended."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was created."""
+        """Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When its last turn was committed, or when it was rewound."""
+        """Time of the last commit or rewind."""
 
     @_builtins.property
-    def table(self) -> Global___Table:
-        """The players, when there are several."""
+    def seat_config(self) -> Global___SeatConfig:
+        """Seats, if there are several players."""
 
     @_builtins.property
     def narrator(self) -> Global___NarratorOptions:
-        """How it is narrated."""
+        """Options of the narration."""
 
     @_builtins.property
     def usage(self) -> _common_pb2.ModelUsage:
-        """What its turns used of language models."""
+        """Model usage of its turns."""
 
     def __init__(
         self,
@@ -272,16 +272,16 @@ class Session(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         pov_entity_id: _builtins.str = ...,
-        table: Global___Table | None = ...,
+        seat_config: Global___SeatConfig | None = ...,
         next_seat_id: _builtins.str = ...,
         narrator: Global___NarratorOptions | None = ...,
         usage: _common_pb2.ModelUsage | None = ...,
         parent_session_id: _builtins.str = ...,
         parent_turn: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "narrator", b"narrator", "status", b"status", "table", b"table", "update_time", b"update_time", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "narrator", b"narrator", "seat_config", b"seat_config", "status", b"status", "update_time", b"update_time", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "create_time", b"create_time", "last_sequence", b"last_sequence", "legal_actions", b"legal_actions", "narrator", b"narrator", "next_seat_id", b"next_seat_id", "parent_session_id", b"parent_session_id", "parent_turn", b"parent_turn", "pov_entity_id", b"pov_entity_id", "scenario_id", b"scenario_id", "seed", b"seed", "session_id", b"session_id", "spec_hash", b"spec_hash", "state", b"state", "state_hash", b"state_hash", "status", b"status", "table", b"table", "turn", b"turn", "update_time", b"update_time", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "create_time", b"create_time", "last_sequence", b"last_sequence", "legal_actions", b"legal_actions", "narrator", b"narrator", "next_seat_id", b"next_seat_id", "parent_session_id", b"parent_session_id", "parent_turn", b"parent_turn", "pov_entity_id", b"pov_entity_id", "scenario_id", b"scenario_id", "seat_config", b"seat_config", "seed", b"seed", "session_id", b"session_id", "spec_hash", b"spec_hash", "state", b"state", "state_hash", b"state_hash", "status", b"status", "turn", b"turn", "update_time", b"update_time", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -289,7 +289,7 @@ Global___Session: _TypeAlias = Session  # noqa: Y015
 
 @_typing.final
 class SessionSummary(_message.Message):
-    """A session without its weight."""
+    """Summary of a session, for lists."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -302,26 +302,26 @@ class SessionSummary(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     PARENT_SESSION_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
-    """Its id."""
+    """Id of the session."""
     scenario_id: _builtins.str
     """The scenario it plays."""
     spec_hash: _builtins.str
     """The version of the scenario."""
     turn: _builtins.int
-    """Committed turns."""
+    """Number of committed turns."""
     parent_session_id: _builtins.str
     """The session it was forked from; empty for none."""
     @_builtins.property
     def status(self) -> _engine_pb2.RunStatus:
-        """Whether it goes on."""
+        """Status of the run."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was created."""
+        """Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When its last turn was committed."""
+        """Commit time of the last turn."""
 
     def __init__(
         self,
@@ -354,25 +354,25 @@ class CreateSessionRequest(_message.Message):
     SPEC_HASH_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
-    TABLE_FIELD_NUMBER: _builtins.int
+    SEAT_CONFIG_FIELD_NUMBER: _builtins.int
     NARRATOR_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it returns the same session (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request returns the same session (stored for 24 hours)."""
     scenario_id: _builtins.str
     """Required. The scenario to play."""
     spec_hash: _builtins.str
-    """Names the version; empty for the latest."""
+    """Hash of the version; empty for the latest."""
     seed: _builtins.int
-    """Seed, 0 to 2^53 - 1; unset for the specification's own."""
+    """Seed, 0 to 2^53 - 1; unset for the seed of the specification."""
     pov_entity_id: _builtins.str
-    """The entity whose view is returned; empty for the public part."""
+    """Entity whose point of view is returned; empty for the public part."""
     @_builtins.property
-    def table(self) -> Global___Table:
-        """The players, when there are several; unset for one."""
+    def seat_config(self) -> Global___SeatConfig:
+        """Seats; unset for one player."""
 
     @_builtins.property
     def narrator(self) -> Global___NarratorOptions:
-        """How to narrate; unset for the defaults."""
+        """Options of the narration; unset for the defaults."""
 
     def __init__(
         self,
@@ -382,12 +382,12 @@ class CreateSessionRequest(_message.Message):
         spec_hash: _builtins.str = ...,
         seed: _builtins.int | None = ...,
         pov_entity_id: _builtins.str = ...,
-        table: Global___Table | None = ...,
+        seat_config: Global___SeatConfig | None = ...,
         narrator: Global___NarratorOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "narrator", b"narrator", "seed", b"seed", "table", b"table"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "narrator", b"narrator", "seat_config", b"seat_config", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "narrator", b"narrator", "pov_entity_id", b"pov_entity_id", "request_id", b"request_id", "scenario_id", b"scenario_id", "seed", b"seed", "spec_hash", b"spec_hash", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "narrator", b"narrator", "pov_entity_id", b"pov_entity_id", "request_id", b"request_id", "scenario_id", b"scenario_id", "seat_config", b"seat_config", "seed", b"seed", "spec_hash", b"spec_hash"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
@@ -404,7 +404,7 @@ class CreateSessionResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def session(self) -> Global___Session:
-        """As the point of view sees it."""
+        """The session from the requested point of view."""
 
     def __init__(
         self,
@@ -428,9 +428,9 @@ class GetSessionRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the session."""
     pov_entity_id: _builtins.str
-    """The entity whose view is returned; empty for the public part."""
+    """Entity whose point of view is returned; empty for the public part."""
     def __init__(
         self,
         *,
@@ -454,7 +454,7 @@ class GetSessionResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def session(self) -> Global___Session:
-        """As the point of view sees it."""
+        """The session from the requested point of view."""
 
     def __init__(
         self,
@@ -471,7 +471,7 @@ Global___GetSessionResponse: _TypeAlias = GetSessionResponse  # noqa: Y015
 
 @_typing.final
 class ListSessionsRequest(_message.Message):
-    """Which sessions to list."""
+    """Filter and page of a list of sessions."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -481,9 +481,9 @@ class ListSessionsRequest(_message.Message):
     scenario_id: _builtins.str
     """Only sessions of this scenario; empty for all."""
     page_size: _builtins.int
-    """Most sessions to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of sessions to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     def __init__(
         self,
         *,
@@ -508,7 +508,7 @@ class ListSessionsResponse(_message.Message):
     SESSIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionSummary]:
         """Newest first."""
@@ -536,9 +536,9 @@ class DeleteSessionRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it succeeds again (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
     session_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the session."""
     def __init__(
         self,
         *,
@@ -555,7 +555,7 @@ Global___DeleteSessionRequest: _TypeAlias = DeleteSessionRequest  # noqa: Y015
 
 @_typing.final
 class DeleteSessionResponse(_message.Message):
-    """The session is gone."""
+    """Empty: the session was deleted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -571,8 +571,8 @@ class DeleteSessionResponse(_message.Message):
 Global___DeleteSessionResponse: _TypeAlias = DeleteSessionResponse  # noqa: Y015
 
 @_typing.final
-class NarratorConduct(_message.Message):
-    """How a narrator behaved in a turn. Nothing of what was refused had any effect."""
+class NarratorStats(_message.Message):
+    """Statistics of a narrator in a turn. Rejected calls, changes and answers had no effect."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -584,21 +584,19 @@ class NarratorConduct(_message.Message):
     REFUSED_ANSWERS_FIELD_NUMBER: _builtins.int
     WITHHELD_SECRETS_FIELD_NUMBER: _builtins.int
     tool_rounds: _builtins.int
-    """How often it was answered with the results of tools."""
+    """Number of tool rounds."""
     tool_calls: _builtins.int
-    """The tools that it called."""
+    """Number of tool calls."""
     rejected_actions: _builtins.int
-    """Calls that tried an action which could not be taken: its preconditions did not hold, or its parameters
-    were not legal.
-    """
+    """Number of rejected actions: their preconditions did not hold, or their parameters were not legal."""
     refused_calls: _builtins.int
-    """Other calls that were refused: no such tool, malformed arguments, too late, too many."""
+    """Number of other rejected calls: unknown tool, malformed arguments, too late, too many."""
     refused_changes: _builtins.int
-    """Changes of its own that were refused: out of its scope, or not what the state takes."""
+    """Number of rejected state changes: outside the scope of the narrator, or not valid for the state."""
     refused_answers: _builtins.int
-    """Answers that were refused: not an Outcome, or one with something wrong in it."""
+    """Number of rejected answers: not an Outcome, or an Outcome with findings."""
     withheld_secrets: _builtins.int
-    """Answers among them that would have told what the point of view may not know."""
+    """Number of those answers that contained hidden information."""
     def __init__(
         self,
         *,
@@ -616,7 +614,7 @@ class NarratorConduct(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___NarratorConduct: _TypeAlias = NarratorConduct  # noqa: Y015
+Global___NarratorStats: _TypeAlias = NarratorStats  # noqa: Y015
 
 @_typing.final
 class TurnEvent(_message.Message):
@@ -626,8 +624,8 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class Accepted(_message.Message):
-        """The turn begins, or begins anew. Drop every event held for this turn that came before it: an
-        attempt that ended before `committed` left nothing behind, and its sequence numbers are used again.
+        """The turn starts or restarts. Discard every earlier event of this turn: an attempt that ended before
+        `committed` has no effect, and its sequence numbers are reused.
         """
 
         DESCRIPTOR: _descriptor.Descriptor
@@ -637,14 +635,14 @@ class TurnEvent(_message.Message):
         ACTIONS_FIELD_NUMBER: _builtins.int
         INPUT_FIELD_NUMBER: _builtins.int
         attempt_id: _builtins.str
-        """UUID of this attempt to play the turn."""
+        """UUID of this attempt."""
         request_id: _builtins.str
-        """The request that asked for it."""
+        """Id of the request."""
         input: _builtins.str
-        """What the player said."""
+        """Text input of the player."""
         @_builtins.property
         def actions(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.ActionCall]:
-            """What the player is trying."""
+            """Requested actions of the player."""
 
         def __init__(
             self,
@@ -662,7 +660,7 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class ActionResolved(_message.Message):
-        """The engine decided about an action."""
+        """The engine resolved an action."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -697,24 +695,24 @@ class TurnEvent(_message.Message):
         action_id: _builtins.str
         """The action."""
         accepted: _builtins.bool
-        """Whether it was carried out. When false, nothing changed because of it."""
+        """True if the action was performed. If false, it changed nothing."""
         entity_id: _builtins.str
-        """The entity that acted; empty when there is one player."""
+        """The entity that acted; empty for a single player."""
         @_builtins.property
         def reasons(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.RuleError]:
-            """Why it was not."""
+            """Reasons for the rejection."""
 
         @_builtins.property
         def changes(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.Change]:
-            """What it changed, in order; before that, what was due, when this action opened the turn."""
+            """Changes in order. The first action of a turn also lists the effects that were due before it."""
 
         @_builtins.property
         def log(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.LogLine]:
-            """What it wrote to the log."""
+            """Log lines written by the action."""
 
         @_builtins.property
         def params(self) -> _containers.MessageMap[_builtins.str, _engine_pb2.ParamValue]:
-            """Its parameters."""
+            """Parameters of the action."""
 
         def __init__(
             self,
@@ -735,7 +733,7 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class Rolled(_message.Message):
-        """A die was cast. Its narrator says what for, so it is heard by those who hear the prose."""
+        """A die was rolled. The narrator chooses the check, so the event is visible where the prose is."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -757,7 +755,7 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class WorldResolved(_message.Message):
-        """The world moved: what the narrator changed by itself, schedules, at most one random event, decay, and
+        """The world was resolved: changes by the narrator, schedules, at most one random event, decay, and
         the end conditions.
         """
 
@@ -769,22 +767,22 @@ class TurnEvent(_message.Message):
         ERRORS_FIELD_NUMBER: _builtins.int
         STATUS_FIELD_NUMBER: _builtins.int
         event_id: _builtins.str
-        """The random event that was drawn; empty for none."""
+        """Id of the random event; empty for none."""
         @_builtins.property
         def changes(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.Change]:
-            """What changed, in order; each change has its cause."""
+            """Changes in order, each with its cause."""
 
         @_builtins.property
         def log(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.LogLine]:
-            """What was written to the log."""
+            """Log lines."""
 
         @_builtins.property
         def errors(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.RuleError]:
-            """Rules that failed; none of their effects was applied."""
+            """Failed rules. None of their effects was applied."""
 
         @_builtins.property
         def status(self) -> _engine_pb2.RunStatus:
-            """Whether the run goes on."""
+            """Status of the run."""
 
         def __init__(
             self,
@@ -803,13 +801,13 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class NarrativeChunk(_message.Message):
-        """A piece of the narration."""
+        """Part of the narration."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         TEXT_FIELD_NUMBER: _builtins.int
         text: _builtins.str
-        """The next characters."""
+        """Next characters."""
         def __init__(
             self,
             *,
@@ -823,13 +821,13 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class NarrativeRetracted(_message.Message):
-        """The narration and dialogue of this turn so far are void; new prose follows."""
+        """The narration and dialogue of this turn so far are retracted; new prose follows."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         REASON_FIELD_NUMBER: _builtins.int
         reason: _builtins.str
-        """Why, for a person."""
+        """Reason for display."""
         def __init__(
             self,
             *,
@@ -843,7 +841,7 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class Dialogue(_message.Message):
-        """Somebody speaks."""
+        """Speech of an entity."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -852,7 +850,7 @@ class TurnEvent(_message.Message):
         entity_id: _builtins.str
         """The entity that speaks."""
         utterance: _builtins.str
-        """What it says."""
+        """Spoken words."""
         def __init__(
             self,
             *,
@@ -867,7 +865,7 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class Degraded(_message.Message):
-        """The narrator is given up on; the server tells the turn itself."""
+        """The narrator failed; the server writes the fallback narration."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -876,7 +874,7 @@ class TurnEvent(_message.Message):
         reason: _builtins.str
         """Stable UPPER_SNAKE reason, such as `OUTCOME_INVALID`, `MODEL_UNAVAILABLE` or `BUDGET_EXHAUSTED`."""
         message: _builtins.str
-        """One sentence for a person."""
+        """One sentence for display."""
         def __init__(
             self,
             *,
@@ -891,7 +889,7 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class Committed(_message.Message):
-        """The turn is stored. Always the last event of a turn that was applied."""
+        """The turn is stored. Always the last event of an applied turn."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -906,7 +904,7 @@ class TurnEvent(_message.Message):
         NEXT_SEAT_ID_FIELD_NUMBER: _builtins.int
         COMMIT_TIME_FIELD_NUMBER: _builtins.int
         MODEL_FIELD_NUMBER: _builtins.int
-        CONDUCT_FIELD_NUMBER: _builtins.int
+        NARRATOR_STATS_FIELD_NUMBER: _builtins.int
         state_hash: _builtins.str
         """SHA-256 of the whole canonical state in lower-case hex."""
         chain_hash: _builtins.str
@@ -914,34 +912,34 @@ class TurnEvent(_message.Message):
         narrative: _builtins.str
         """The whole narration."""
         resolution: Global___Resolution.ValueType
-        """How the turn came about."""
+        """Source of the narration."""
         next_seat_id: _builtins.str
-        """The seat whose turn is next, with SEAT_ORDER_ROTATING; empty otherwise."""
+        """Id of the seat whose turn is next, with SEAT_ORDER_ROTATING; empty otherwise."""
         model: _builtins.str
-        """Who narrated, as `provider/model`; empty when the server told the turn itself."""
+        """Model of the narrator as `provider/model`; empty for fallback narration."""
         @_builtins.property
         def status(self) -> _engine_pb2.RunStatus:
-            """Whether the run goes on."""
+            """Status of the run."""
 
         @_builtins.property
         def legal_actions(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.LegalAction]:
-            """What can be tried in the next turn; empty when the run has ended."""
+            """Legal actions of the next turn; empty when the run has ended."""
 
         @_builtins.property
         def usage(self) -> _common_pb2.ModelUsage:
-            """What the turn used of language models."""
+            """Model usage of the turn."""
 
         @_builtins.property
         def changes(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.Change]:
-            """Everything that the turn changed, in order: the changes of the events before it, together."""
+            """All changes of the turn in order: those of the events before it, together."""
 
         @_builtins.property
         def commit_time(self) -> _timestamp_pb2.Timestamp:
-            """When it was stored."""
+            """Time when it was stored."""
 
         @_builtins.property
-        def conduct(self) -> Global___NarratorConduct:
-            """How the narrator behaved."""
+        def narrator_stats(self) -> Global___NarratorStats:
+            """Statistics of the narrator."""
 
         def __init__(
             self,
@@ -957,17 +955,17 @@ class TurnEvent(_message.Message):
             next_seat_id: _builtins.str = ...,
             commit_time: _timestamp_pb2.Timestamp | None = ...,
             model: _builtins.str = ...,
-            conduct: Global___NarratorConduct | None = ...,
+            narrator_stats: Global___NarratorStats | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "conduct", b"conduct", "status", b"status", "usage", b"usage"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "narrator_stats", b"narrator_stats", "status", b"status", "usage", b"usage"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "conduct", b"conduct", "legal_actions", b"legal_actions", "model", b"model", "narrative", b"narrative", "next_seat_id", b"next_seat_id", "resolution", b"resolution", "state_hash", b"state_hash", "status", b"status", "usage", b"usage"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "legal_actions", b"legal_actions", "model", b"model", "narrative", b"narrative", "narrator_stats", b"narrator_stats", "next_seat_id", b"next_seat_id", "resolution", b"resolution", "state_hash", b"state_hash", "status", b"status", "usage", b"usage"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
     class RuleFailed(_message.Message):
-        """A rule of the scenario failed while the turn was played."""
+        """A rule of the scenario failed during the turn."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -980,10 +978,10 @@ class TurnEvent(_message.Message):
         rule: _builtins.str
         """JSON Pointer of the rule in the specification."""
         message: _builtins.str
-        """One sentence for a person."""
+        """One sentence for display."""
         turn_abandoned: _builtins.bool
-        """Whether the turn could not go on: then this is the last event, nothing of the turn was
-        applied, and the session is at the turn before.
+        """True if the turn was aborted. Then this is the last event, no part of the turn was applied, and
+        the session remains at the previous turn.
         """
         def __init__(
             self,
@@ -1017,40 +1015,38 @@ class TurnEvent(_message.Message):
     turn: _builtins.int
     """The turn, from 1."""
     sequence: _builtins.int
-    """Counts the recorded events of the session over all turns, from 1, without gaps but for turns that were
-    taken back.
-    """
+    """Number of the recorded event within the session, from 1. It has gaps only where turns were rewound."""
     @_builtins.property
     def accepted(self) -> Global___TurnEvent.Accepted:
-        """The turn begins, or begins anew."""
+        """The turn starts or restarts."""
 
     @_builtins.property
     def action_resolved(self) -> Global___TurnEvent.ActionResolved:
-        """An action was decided about."""
+        """An action was resolved."""
 
     @_builtins.property
     def rolled(self) -> Global___TurnEvent.Rolled:
-        """A die was cast."""
+        """A die was rolled."""
 
     @_builtins.property
     def world_resolved(self) -> Global___TurnEvent.WorldResolved:
-        """The world moved."""
+        """The world was resolved."""
 
     @_builtins.property
     def narrative_chunk(self) -> Global___TurnEvent.NarrativeChunk:
-        """A piece of the narration."""
+        """Part of the narration."""
 
     @_builtins.property
     def narrative_retracted(self) -> Global___TurnEvent.NarrativeRetracted:
-        """The prose so far is void."""
+        """The prose so far is retracted."""
 
     @_builtins.property
     def dialogue(self) -> Global___TurnEvent.Dialogue:
-        """Somebody speaks."""
+        """Speech of an entity."""
 
     @_builtins.property
     def degraded(self) -> Global___TurnEvent.Degraded:
-        """The server tells the turn itself."""
+        """The server writes the fallback narration."""
 
     @_builtins.property
     def committed(self) -> Global___TurnEvent.Committed:
@@ -1103,20 +1099,20 @@ class TakeTurnRequest(_message.Message):
     session_id: _builtins.str
     """Required. The session."""
     request_id: _builtins.str
-    """Required. UUID that names this turn; sent again after the commit, it replays the recorded events
-    (for as long as the session lives).
+    """Required. UUID of this turn. A request repeated after the commit replays the recorded events (stored
+    for the lifetime of the session).
     """
     expected_turn: _builtins.int
-    """Required. The turn that this one is meant to be: `Session.turn` + 1. ABORTED when it is not the next."""
+    """Required. Expected number of this turn: `Session.turn` + 1 (ABORTED if it differs)."""
     input: _builtins.str
-    """What the player says or tries in free text, at most 16 KiB of UTF-8. May be empty."""
+    """Free text of the player, at most 16 KiB of UTF-8. May be empty."""
     pov_entity_id: _builtins.str
-    """The entity whose view is streamed; empty for the public part."""
+    """Entity whose point of view is streamed; empty for the public part."""
     seat_id: _builtins.str
-    """The seat that acts; empty when there is one player."""
+    """Id of the seat that acts; empty for a single player."""
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.ActionCall]:
-        """What to do, in order; at most 16. May be empty: then the world moves by itself."""
+        """Actions in order; at most 16. If empty, the world is resolved without an action."""
 
     def __init__(
         self,
@@ -1139,7 +1135,7 @@ Global___TakeTurnRequest: _TypeAlias = TakeTurnRequest  # noqa: Y015
 
 @_typing.final
 class TakeTurnResponse(_message.Message):
-    """One event of the turn that is played."""
+    """One event of the turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1163,7 +1159,7 @@ Global___TakeTurnResponse: _TypeAlias = TakeTurnResponse  # noqa: Y015
 
 @_typing.final
 class ResumeTurnRequest(_message.Message):
-    """The turn to hear again."""
+    """The turn to resume."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1176,16 +1172,16 @@ class ResumeTurnRequest(_message.Message):
     session_id: _builtins.str
     """Required. The session."""
     turn: _builtins.int
-    """Its number, from 1."""
+    """Number of the turn, from 1."""
     request_id: _builtins.str
-    """The request that played it."""
+    """Id of the request that played the turn."""
     after_sequence: _builtins.int
-    """The last event received; 0 for all events of the turn."""
+    """Sequence of the last event received; 0 for all events of the turn."""
     pov_entity_id: _builtins.str
-    """The entity whose view is streamed; empty for the public part."""
+    """Entity whose point of view is streamed; empty for the public part."""
     attempt_id: _builtins.str
-    """The attempt that the events received belong to. When another one was committed, the turn is
-    sent from its `accepted`. Empty to not check.
+    """Attempt that the received events belong to. If another attempt was committed, the turn is sent from
+    its `accepted`. Empty for no check.
     """
     def __init__(
         self,
@@ -1233,7 +1229,7 @@ Global___ResumeTurnResponse: _TypeAlias = ResumeTurnResponse  # noqa: Y015
 
 @_typing.final
 class SubmitActionsRequest(_message.Message):
-    """The actions of a seat."""
+    """The actions to submit."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1246,16 +1242,16 @@ class SubmitActionsRequest(_message.Message):
     session_id: _builtins.str
     """Required. The session."""
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it changes nothing (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request changes nothing (stored for 24 hours)."""
     expected_turn: _builtins.int
-    """Required. The turn that the actions are meant for: `Session.turn` + 1. ABORTED when it is not the next."""
+    """Required. Expected turn of the actions: `Session.turn` + 1 (ABORTED if it differs)."""
     seat_id: _builtins.str
-    """Required. The seat that acts."""
+    """Required. Id of the seat."""
     input: _builtins.str
-    """What the player says or tries in free text, at most 16 KiB of UTF-8. May be empty."""
+    """Free text of the player, at most 16 KiB of UTF-8. May be empty."""
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.ActionCall]:
-        """What to do, in order; at most 16. May be empty: then the seat passes."""
+        """Actions in order; at most 16. If empty, the seat passes."""
 
     def __init__(
         self,
@@ -1284,7 +1280,7 @@ class SubmitActionsResponse(_message.Message):
     WAITING_SEAT_IDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def waiting_seat_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The seats that the turn still waits for; empty when it is being played."""
+        """Ids of the seats that have not submitted yet; empty when the turn is being played."""
 
     def __init__(
         self,
@@ -1301,7 +1297,7 @@ Global___SubmitActionsResponse: _TypeAlias = SubmitActionsResponse  # noqa: Y015
 
 @_typing.final
 class ListTurnsRequest(_message.Message):
-    """Which turns to list."""
+    """Page of a list of turns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1312,11 +1308,11 @@ class ListTurnsRequest(_message.Message):
     session_id: _builtins.str
     """Required. The session."""
     pov_entity_id: _builtins.str
-    """The entity whose view is returned; empty for the public part."""
+    """Entity whose point of view is returned; empty for the public part."""
     page_size: _builtins.int
-    """Most turns to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of turns to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     def __init__(
         self,
         *,
@@ -1335,7 +1331,7 @@ Global___ListTurnsRequest: _TypeAlias = ListTurnsRequest  # noqa: Y015
 
 @_typing.final
 class Turn(_message.Message):
-    """A committed turn, as one entity sees it."""
+    """A committed turn from the point of view of one entity."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1358,64 +1354,64 @@ class Turn(_message.Message):
     COMMIT_TIME_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     ROLLS_FIELD_NUMBER: _builtins.int
-    CONDUCT_FIELD_NUMBER: _builtins.int
+    NARRATOR_STATS_FIELD_NUMBER: _builtins.int
     turn: _builtins.int
-    """Its number, from 1."""
+    """Number of the turn, from 1."""
     request_id: _builtins.str
-    """The request that played it."""
+    """Id of the request that played the turn."""
     input: _builtins.str
-    """What the player said."""
+    """Text input of the player."""
     event_id: _builtins.str
-    """The random event that was drawn; empty for none."""
+    """Id of the random event; empty for none."""
     narrative: _builtins.str
     """The whole narration."""
     resolution: Global___Resolution.ValueType
-    """How it came about."""
+    """Source of the narration."""
     state_hash: _builtins.str
-    """SHA-256 of the whole canonical state after it in lower-case hex."""
+    """SHA-256 of the whole canonical state after the turn in lower-case hex."""
     chain_hash: _builtins.str
-    """The chain hash after it in lower-case hex."""
+    """The chain hash after the turn in lower-case hex."""
     first_sequence: _builtins.int
-    """Sequence of its first recorded event."""
+    """Sequence of the first recorded event of the turn."""
     last_sequence: _builtins.int
-    """Sequence of its last recorded event."""
+    """Sequence of the last recorded event of the turn."""
     model: _builtins.str
-    """Who narrated, as `provider/model`; empty when the server told the turn itself."""
+    """Model of the narrator as `provider/model`; empty for fallback narration."""
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.ActionCall]:
-        """What the player did."""
+        """Requested actions of the player."""
 
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.Change]:
-        """Everything that changed, in order."""
+        """All changes in order."""
 
     @_builtins.property
     def log(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.LogLine]:
-        """What was written to the log."""
+        """Log lines."""
 
     @_builtins.property
     def dialogue(self) -> _containers.RepeatedCompositeFieldContainer[Global___TurnEvent.Dialogue]:
-        """Who said what."""
+        """Lines of dialogue in order."""
 
     @_builtins.property
     def status(self) -> _engine_pb2.RunStatus:
-        """The standing after it."""
+        """Status of the run after the turn."""
 
     @_builtins.property
     def usage(self) -> _common_pb2.ModelUsage:
-        """What it used of language models."""
+        """Model usage of the turn."""
 
     @_builtins.property
     def commit_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was stored."""
+        """Time when it was stored."""
 
     @_builtins.property
     def rolls(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.Roll]:
-        """The dice that were cast, in order; none for those who may not hear the prose."""
+        """Rolls in order; empty if the prose is hidden from the point of view."""
 
     @_builtins.property
-    def conduct(self) -> Global___NarratorConduct:
-        """How the narrator behaved."""
+    def narrator_stats(self) -> Global___NarratorStats:
+        """Statistics of the narrator."""
 
     def __init__(
         self,
@@ -1439,11 +1435,11 @@ class Turn(_message.Message):
         commit_time: _timestamp_pb2.Timestamp | None = ...,
         model: _builtins.str = ...,
         rolls: _abc.Iterable[_engine_pb2.Roll] | None = ...,
-        conduct: Global___NarratorConduct | None = ...,
+        narrator_stats: Global___NarratorStats | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "conduct", b"conduct", "status", b"status", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "narrator_stats", b"narrator_stats", "status", b"status", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "conduct", b"conduct", "dialogue", b"dialogue", "event_id", b"event_id", "first_sequence", b"first_sequence", "input", b"input", "last_sequence", b"last_sequence", "log", b"log", "model", b"model", "narrative", b"narrative", "request_id", b"request_id", "resolution", b"resolution", "rolls", b"rolls", "state_hash", b"state_hash", "status", b"status", "turn", b"turn", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "chain_hash", b"chain_hash", "changes", b"changes", "commit_time", b"commit_time", "dialogue", b"dialogue", "event_id", b"event_id", "first_sequence", b"first_sequence", "input", b"input", "last_sequence", b"last_sequence", "log", b"log", "model", b"model", "narrative", b"narrative", "narrator_stats", b"narrator_stats", "request_id", b"request_id", "resolution", b"resolution", "rolls", b"rolls", "state_hash", b"state_hash", "status", b"status", "turn", b"turn", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1458,7 +1454,7 @@ class ListTurnsResponse(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___Turn]:
         """Oldest first."""
@@ -1491,17 +1487,17 @@ class WatchSessionRequest(_message.Message):
     session_id: _builtins.str
     """Required. The session."""
     pov_entity_id: _builtins.str
-    """The entity whose view is streamed; empty for the public part."""
+    """Entity whose point of view is streamed; empty for the public part."""
     after_sequence: _builtins.int
-    """The last event received; 0 for all from the start. In the middle of a turn the stream goes on
-    from there only if attempt_id is the attempt that was committed, else from the turn's `accepted`.
+    """Sequence of the last event received; 0 for all events. Within a turn the stream continues from there
+    only if attempt_id is the committed attempt; otherwise it restarts at `accepted` of that turn.
     """
     delay_turns: _builtins.int
-    """How many turns to stay behind, for spectators, who see whole turns and not which seats have acted;
-    0 for none. When the run has ended, the rest comes at once.
+    """Number of turns to delay, for spectators. They see whole turns only and no submissions of seats.
+    0 for no delay. When the run has ended, the remaining turns are sent at once.
     """
     attempt_id: _builtins.str
-    """The attempt that the last event received belongs to; may be empty."""
+    """Attempt of the last event received; may be empty."""
     def __init__(
         self,
         *,
@@ -1521,19 +1517,19 @@ Global___WatchSessionRequest: _TypeAlias = WatchSessionRequest  # noqa: Y015
 
 @_typing.final
 class WatchSessionResponse(_message.Message):
-    """One event of a session that is followed."""
+    """One event of a followed session."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
     class Heartbeat(_message.Message):
-        """Nothing happened for a while; the stream is alive."""
+        """Heartbeat: no event occurred for a while; the stream is alive."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
         last_sequence: _builtins.int
-        """The last event that was sent."""
+        """Sequence of the last event sent."""
         def __init__(
             self,
             *,
@@ -1547,7 +1543,7 @@ class WatchSessionResponse(_message.Message):
 
     @_typing.final
     class SeatActed(_message.Message):
-        """A seat has handed in its actions."""
+        """A seat has submitted its actions."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1555,12 +1551,12 @@ class WatchSessionResponse(_message.Message):
         SEAT_ID_FIELD_NUMBER: _builtins.int
         WAITING_SEAT_IDS_FIELD_NUMBER: _builtins.int
         turn: _builtins.int
-        """The turn that they are meant for."""
+        """The turn of the actions."""
         seat_id: _builtins.str
         """The seat."""
         @_builtins.property
         def waiting_seat_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-            """The seats that the turn still waits for."""
+            """Ids of the seats that have not submitted yet."""
 
         def __init__(
             self,
@@ -1577,16 +1573,16 @@ class WatchSessionResponse(_message.Message):
 
     @_typing.final
     class Rewound(_message.Message):
-        """The last turns were taken back."""
+        """The last turns were rewound."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         TURN_FIELD_NUMBER: _builtins.int
         SEQUENCE_FIELD_NUMBER: _builtins.int
         turn: _builtins.int
-        """Committed turns now. Drop every event of a later turn."""
+        """Number of committed turns now. Discard every event of a later turn."""
         sequence: _builtins.int
-        """Sequence of this event, in the same count as those of turns."""
+        """Sequence of this event, in the same numbering as events of turns."""
         def __init__(
             self,
             *,
@@ -1601,16 +1597,16 @@ class WatchSessionResponse(_message.Message):
 
     @_typing.final
     class Closed(_message.Message):
-        """The server ends the stream; watch again from where it stopped."""
+        """The server ends the stream; watch again from the last sequence."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         REASON_FIELD_NUMBER: _builtins.int
         LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
         reason: _builtins.str
-        """Stable UPPER_SNAKE reason: `RUN_ENDED`, `TOO_SLOW`, `SESSION_DELETED` or `SERVER_STOPPING`."""
+        """Stable UPPER_SNAKE reason: `RUN_ENDED`, `TOO_SLOW`, `SESSION_DELETED` or `SERVER_SHUTTING_DOWN`."""
         last_sequence: _builtins.int
-        """What to send as after_sequence to go on without a gap."""
+        """Value for after_sequence to continue without a gap."""
         def __init__(
             self,
             *,
@@ -1634,15 +1630,15 @@ class WatchSessionResponse(_message.Message):
 
     @_builtins.property
     def heartbeat(self) -> Global___WatchSessionResponse.Heartbeat:
-        """Nothing happened."""
+        """No event occurred."""
 
     @_builtins.property
     def seat_acted(self) -> Global___WatchSessionResponse.SeatActed:
-        """A seat has acted."""
+        """A seat has submitted its actions."""
 
     @_builtins.property
     def rewound(self) -> Global___WatchSessionResponse.Rewound:
-        """Turns were taken back."""
+        """Turns were rewound."""
 
     @_builtins.property
     def closed(self) -> Global___WatchSessionResponse.Closed:
@@ -1669,7 +1665,7 @@ Global___WatchSessionResponse: _TypeAlias = WatchSessionResponse  # noqa: Y015
 
 @_typing.final
 class ForkSessionRequest(_message.Message):
-    """The session to branch off from."""
+    """The session to fork."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1679,17 +1675,17 @@ class ForkSessionRequest(_message.Message):
     SEED_FIELD_NUMBER: _builtins.int
     POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it returns the same fork (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request returns the same fork (stored for 24 hours)."""
     session_id: _builtins.str
     """Required. The session to fork."""
     turn: _builtins.int
-    """The turn after which the fork begins, 0 for the start; unset for the present."""
+    """The last turn of the fork, 0 for the start; unset for the current turn."""
     seed: _builtins.int
-    """A new seed from there on, 0 to 2^53 - 1; unset to keep the seed and so the fate. The record of the next
-    turn tells it; at turn 0 the chain begins with it instead.
+    """New seed from that turn on, 0 to 2^53 - 1; unset to continue with the same seed and random numbers.
+    The record of the next turn contains the new seed; at turn 0 the hash chain starts with it instead.
     """
     pov_entity_id: _builtins.str
-    """The entity whose view is returned; empty for the public part."""
+    """Entity whose point of view is returned; empty for the public part."""
     def __init__(
         self,
         *,
@@ -1723,7 +1719,7 @@ class ForkSessionResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def session(self) -> Global___Session:
-        """As the point of view sees it."""
+        """The session from the requested point of view."""
 
     def __init__(
         self,
@@ -1740,7 +1736,7 @@ Global___ForkSessionResponse: _TypeAlias = ForkSessionResponse  # noqa: Y015
 
 @_typing.final
 class RewindSessionRequest(_message.Message):
-    """The turns to take back."""
+    """The turns to remove."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1750,17 +1746,17 @@ class RewindSessionRequest(_message.Message):
     EXPECTED_TURN_FIELD_NUMBER: _builtins.int
     POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it takes nothing back and returns the session as it
-    is then (kept as long as the session).
+    """Required. UUID of this request. A repeated request rewinds nothing and returns the current session
+    (stored for the lifetime of the session).
     """
     session_id: _builtins.str
     """Required. The session."""
     turn: _builtins.int
-    """The turn to go back to, 0 for the start; less than expected_turn."""
+    """The turn to rewind to, 0 for the start; less than expected_turn."""
     expected_turn: _builtins.int
-    """Required. The turn the session must be at now: `Session.turn`. ABORTED when it is not."""
+    """Required. Expected current turn: `Session.turn` (ABORTED if it differs)."""
     pov_entity_id: _builtins.str
-    """The entity whose view is returned; empty for the public part."""
+    """Entity whose point of view is returned; empty for the public part."""
     def __init__(
         self,
         *,
@@ -1787,7 +1783,7 @@ class RewindSessionResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def session(self) -> Global___Session:
-        """As the point of view sees it."""
+        """The session from the requested point of view."""
 
     def __init__(
         self,
@@ -1804,7 +1800,7 @@ Global___RewindSessionResponse: _TypeAlias = RewindSessionResponse  # noqa: Y015
 
 @_typing.final
 class ReplaySessionRequest(_message.Message):
-    """The session to compute anew."""
+    """The session to replay."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1814,7 +1810,7 @@ class ReplaySessionRequest(_message.Message):
     session_id: _builtins.str
     """Required. The session."""
     first_turn: _builtins.int
-    """The first turn to compare; 0 for the first. Earlier ones are computed all the same."""
+    """The first turn to compare; 0 for the first. Earlier turns are recomputed as well."""
     last_turn: _builtins.int
     """The last turn to compare; 0 for the last."""
     def __init__(
@@ -1840,7 +1836,7 @@ class ReplaySessionResponse(_message.Message):
 
     @_typing.final
     class TurnReplayed(_message.Message):
-        """A turn was computed anew."""
+        """A turn was recomputed."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1853,15 +1849,15 @@ class ReplaySessionResponse(_message.Message):
         turn: _builtins.int
         """The turn."""
         matches: _builtins.bool
-        """Whether it came to what is recorded of it: both hashes, the record, and the mechanics of its events."""
+        """True if hashes, record and the mechanics of the events match the recorded ones."""
         recorded_state_hash: _builtins.str
         """The recorded hash of the state."""
         computed_state_hash: _builtins.str
-        """The computed hash of the state; empty when the turn, or one before it, could not be played."""
+        """The recomputed hash of the state; empty if this turn or an earlier one could not be played."""
         recorded_chain_hash: _builtins.str
         """The recorded chain hash."""
         computed_chain_hash: _builtins.str
-        """The computed chain hash; empty in the same case."""
+        """The recomputed chain hash; empty in the same case."""
         def __init__(
             self,
             *,
@@ -1888,11 +1884,11 @@ class ReplaySessionResponse(_message.Message):
         MISMATCHES_FIELD_NUMBER: _builtins.int
         CORE_FIELD_NUMBER: _builtins.int
         turns: _builtins.int
-        """Turns compared."""
+        """Number of compared turns."""
         mismatches: _builtins.int
-        """Turns that do not match."""
+        """Number of turns that do not match."""
         core: _builtins.str
-        """The core that computed: `native` or `python`."""
+        """Core that recomputed: `native` or `python`."""
         def __init__(
             self,
             *,
@@ -1910,14 +1906,14 @@ class ReplaySessionResponse(_message.Message):
     TURN_REPLAYED_FIELD_NUMBER: _builtins.int
     COMPLETED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this call, from 1, without gaps."""
+    """Number of the event within this call, from 1, without gaps."""
     @_builtins.property
     def turn_replayed(self) -> Global___ReplaySessionResponse.TurnReplayed:
-        """A turn was computed anew."""
+        """A turn was recomputed."""
 
     @_builtins.property
     def completed(self) -> Global___ReplaySessionResponse.Completed:
-        """Done; the last event."""
+        """The work is completed; the last event."""
 
     def __init__(
         self,
@@ -1948,15 +1944,15 @@ class CompareBranchesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
-    """Required. One session."""
+    """Required. The first session."""
     other_session_id: _builtins.str
-    """Required. The other one, of the same version of the same scenario."""
+    """Required. The second session, of the same version of the same scenario."""
     pov_entity_id: _builtins.str
-    """The entity whose view is compared; empty for the public part."""
+    """Entity whose point of view is compared; empty for the public part."""
     page_size: _builtins.int
-    """Most turns to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of turns to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     def __init__(
         self,
         *,
@@ -1987,11 +1983,11 @@ class BranchTurn(_message.Message):
     """The turn, from 1."""
     @_builtins.property
     def here(self) -> Global___Turn:
-        """What happened in the one; unset when it did not get there."""
+        """The turn in the first session; unset if it has fewer turns."""
 
     @_builtins.property
     def there(self) -> Global___Turn:
-        """What happened in the other; unset when it did not get there."""
+        """The turn in the second session; unset if it has fewer turns."""
 
     def __init__(
         self,
@@ -2027,9 +2023,9 @@ class StateDifference(_message.Message):
     path: _builtins.str
     """State path of the value."""
     here: _builtins.bytes
-    """The value in the one, as JSON in UTF-8; unset when it does not exist."""
+    """The value in the first session, as JSON in UTF-8; unset if it does not exist."""
     there: _builtins.bytes
-    """The value in the other, as JSON in UTF-8; unset when it does not exist."""
+    """The value in the second session, as JSON in UTF-8; unset if it does not exist."""
     def __init__(
         self,
         *,
@@ -2054,7 +2050,7 @@ Global___StateDifference: _TypeAlias = StateDifference  # noqa: Y015
 
 @_typing.final
 class CompareBranchesResponse(_message.Message):
-    """How two sessions differ."""
+    """Differences between two sessions."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2063,12 +2059,12 @@ class CompareBranchesResponse(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     common_turn: _builtins.int
-    """The last turn that they have in common, by what happened and not by who played it; 0 for none."""
+    """The last common turn, by its events and not by its request; 0 for none."""
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def differences(self) -> _containers.RepeatedCompositeFieldContainer[Global___StateDifference]:
-        """How their present states differ; only on the first page, in path order."""
+        """Differences between the current states, in path order; only on the first page."""
 
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___BranchTurn]:
@@ -2127,9 +2123,9 @@ class ExportSessionResponse(_message.Message):
     sequence: _builtins.int
     """Counts the parts, from 1, without gaps."""
     chunk: _builtins.bytes
-    """The next bytes of the bundle, at most 1 MiB. The bundle is JSON Lines in UTF-8: a header, the
-    specification, the certificate if there is one, one turn a line, and an end with the hash of it all
-    (docs/bundles.md).
+    """Next bytes of the bundle, at most 1 MiB. The bundle is JSON Lines in UTF-8: a header, the
+    specification, the certificate if there is one, one line per turn, and an end line with the hash of
+    the bundle (docs/bundles.md).
     """
     def __init__(
         self,
@@ -2154,11 +2150,11 @@ class ImportSessionRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     CHUNK_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required in the first message, ignored later. UUID that names this request; sent again, it
-    returns the same session (kept 24 hours).
+    """Required in the first message, ignored later. UUID of this request. A repeated request returns the
+    same session (stored for 24 hours).
     """
     chunk: _builtins.bytes
-    """The next bytes of the bundle, at most 1 MiB."""
+    """Next bytes of the bundle, at most 1 MiB."""
     def __init__(
         self,
         *,
@@ -2182,7 +2178,7 @@ class ImportSessionResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def session(self) -> Global___Session:
-        """Its public part. It has a new id."""
+        """The public part of the session. It has a new id."""
 
     def __init__(
         self,
@@ -2198,8 +2194,8 @@ class ImportSessionResponse(_message.Message):
 Global___ImportSessionResponse: _TypeAlias = ImportSessionResponse  # noqa: Y015
 
 @_typing.final
-class GetOddsRequest(_message.Message):
-    """The future to look into."""
+class ForecastOutcomesRequest(_message.Message):
+    """The session and simulation to forecast."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2212,16 +2208,16 @@ class GetOddsRequest(_message.Message):
     session_id: _builtins.str
     """Required. The session."""
     persona: _engine_pb2.Persona.ValueType
-    """Who plays on; the random persona when unspecified."""
+    """Persona that plays; PERSONA_RANDOM when unspecified."""
     runs: _builtins.int
-    """Futures to play; 0 for 1,000, at most 100,000."""
+    """Number of futures; 0 for 1,000, at most 100,000."""
     horizon: _builtins.int
-    """Turns of a future; 0 for what is left of the scenario's horizon."""
+    """Turns per future; 0 for the rest of the scenario's horizon."""
     seed: _builtins.int
-    """Seed of the first future, 0 to 2^53 - 1; unset for one that follows from the session."""
+    """Seed of the first future, 0 to 2^53 - 1; unset to derive it from the session."""
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.ActionCall]:
-        """What to do in the next turn of every future; empty to leave it to the persona."""
+        """Actions of the next turn in every future; empty for the choice of the persona."""
 
     def __init__(
         self,
@@ -2241,11 +2237,11 @@ class GetOddsRequest(_message.Message):
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
 
-Global___GetOddsRequest: _TypeAlias = GetOddsRequest  # noqa: Y015
+Global___ForecastOutcomesRequest: _TypeAlias = ForecastOutcomesRequest  # noqa: Y015
 
 @_typing.final
-class EndOdds(_message.Message):
-    """How likely an end is."""
+class OutcomeProbability(_message.Message):
+    """Probability of one outcome."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2255,10 +2251,10 @@ class EndOdds(_message.Message):
     condition: _builtins.str
     """Id of the loss or win condition."""
     kind: _engine_pb2.RunStatusKind.ValueType
-    """Whether it is a loss or a win."""
+    """Loss or win."""
     @_builtins.property
     def rate(self) -> _common_pb2.Rate:
-        """How often it came about."""
+        """Observed rate."""
 
     def __init__(
         self,
@@ -2273,35 +2269,35 @@ class EndOdds(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___EndOdds: _TypeAlias = EndOdds  # noqa: Y015
+Global___OutcomeProbability: _TypeAlias = OutcomeProbability  # noqa: Y015
 
 @_typing.final
-class GetOddsResponse(_message.Message):
-    """The odds after some of the futures."""
+class ForecastOutcomesResponse(_message.Message):
+    """Forecast after some of the futures."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEQUENCE_FIELD_NUMBER: _builtins.int
     TURN_FIELD_NUMBER: _builtins.int
     RUNS_FIELD_NUMBER: _builtins.int
-    ENDS_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
     SURVIVED_FIELD_NUMBER: _builtins.int
     FINAL_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the messages of this call, from 1, without gaps."""
+    """Number of the message within this call, from 1, without gaps."""
     turn: _builtins.int
-    """The turn whose state the futures start from."""
+    """The turn that the futures start from."""
     runs: _builtins.int
-    """Futures played so far."""
+    """Number of simulated futures so far."""
     final: _builtins.bool
-    """Whether these are the final odds; the last message."""
+    """True in the last message, which has the final rates."""
     @_builtins.property
-    def ends(self) -> _containers.RepeatedCompositeFieldContainer[Global___EndOdds]:
-        """Each condition that can end the run, losses first, in the order of the scenario."""
+    def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___OutcomeProbability]:
+        """Conditions that can end the run, losses first, in the order of the scenario."""
 
     @_builtins.property
     def survived(self) -> _common_pb2.Rate:
-        """How often the horizon was reached."""
+        """Rate of futures that reached the horizon."""
 
     def __init__(
         self,
@@ -2309,14 +2305,14 @@ class GetOddsResponse(_message.Message):
         sequence: _builtins.int = ...,
         turn: _builtins.int = ...,
         runs: _builtins.int = ...,
-        ends: _abc.Iterable[Global___EndOdds] | None = ...,
+        outcomes: _abc.Iterable[Global___OutcomeProbability] | None = ...,
         survived: _common_pb2.Rate | None = ...,
         final: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["survived", b"survived"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends", b"ends", "final", b"final", "runs", b"runs", "sequence", b"sequence", "survived", b"survived", "turn", b"turn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["final", b"final", "outcomes", b"outcomes", "runs", b"runs", "sequence", b"sequence", "survived", b"survived", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetOddsResponse: _TypeAlias = GetOddsResponse  # noqa: Y015
+Global___ForecastOutcomesResponse: _TypeAlias = ForecastOutcomesResponse  # noqa: Y015

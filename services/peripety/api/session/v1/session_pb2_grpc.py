@@ -26,26 +26,26 @@ if _version_not_supported:
 
 
 class SessionServiceStub:
-    """Sessions: scenarios being played, turn by turn.
+    """Sessions: scenarios that are played turn by turn.
 
-    A turn is one transaction: it is applied once or not at all, whatever the connection, a crash or a
-    retry. The engine decides first and the narration follows, so events of a turn arrive in this order:
-    `accepted`, one `action_resolved` for each action and one `rolled` for each die, `world_resolved`, then
-    prose (`narrative_chunk`, `dialogue`), and `committed` last. What has not been committed has not happened.
+    A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
+    retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
+    `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
+    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
 
-    Everything returned is what one entity may know: its *point of view*, `pov_entity_id`, or the public
-    part when that is empty. State, changes, log lines and errors are all cut to it.
+    Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
+    part if that is empty. State, changes, log lines and errors are filtered by it.
 
-    A rule that fails inside a turn is an event of the stream, not an error of the call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A rule that fails within a turn is an event of the stream, not an error of the call. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `PreconditionFailure`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
-    - ABORTED: the turn is stale, or somebody else took it (read the session again);
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the session, turn, entity or scenario does not exist;
+    - ABORTED: the turn is stale or was played by another request (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
-    taken back (`TURN_TAKEN_BACK`);
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the turn of the request was
+    rewound (`TURN_REWOUND`);
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     def __init__(self, channel):
@@ -129,45 +129,45 @@ class SessionServiceStub:
                 request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ImportSessionRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ImportSessionResponse.FromString,
                 _registered_method=True)
-        self.GetOdds = channel.unary_stream(
-                '/peripety.api.session.v1.SessionService/GetOdds',
-                request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsRequest.SerializeToString,
-                response_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsResponse.FromString,
+        self.ForecastOutcomes = channel.unary_stream(
+                '/peripety.api.session.v1.SessionService/ForecastOutcomes',
+                request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesResponse.FromString,
                 _registered_method=True)
 
 
 class SessionServiceServicer:
-    """Sessions: scenarios being played, turn by turn.
+    """Sessions: scenarios that are played turn by turn.
 
-    A turn is one transaction: it is applied once or not at all, whatever the connection, a crash or a
-    retry. The engine decides first and the narration follows, so events of a turn arrive in this order:
-    `accepted`, one `action_resolved` for each action and one `rolled` for each die, `world_resolved`, then
-    prose (`narrative_chunk`, `dialogue`), and `committed` last. What has not been committed has not happened.
+    A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
+    retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
+    `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
+    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
 
-    Everything returned is what one entity may know: its *point of view*, `pov_entity_id`, or the public
-    part when that is empty. State, changes, log lines and errors are all cut to it.
+    Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
+    part if that is empty. State, changes, log lines and errors are filtered by it.
 
-    A rule that fails inside a turn is an event of the stream, not an error of the call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A rule that fails within a turn is an event of the stream, not an error of the call. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `PreconditionFailure`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
-    - ABORTED: the turn is stale, or somebody else took it (read the session again);
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the session, turn, entity or scenario does not exist;
+    - ABORTED: the turn is stale or was played by another request (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
-    taken back (`TURN_TAKEN_BACK`);
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the turn of the request was
+    rewound (`TURN_REWOUND`);
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     def CreateSession(self, request, context):
-        """Starts a session of a compiled scenario.
+        """Creates a session of a stored scenario.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetSession(self, request, context):
-        """Reads a session as one entity sees it.
+        """Reads a session from the point of view of one entity.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -181,31 +181,31 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteSession(self, request, context):
-        """Deletes a session with its turns. Forks of it stay.
+        """Deletes a session with its turns. Its forks are not affected.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def TakeTurn(self, request, context):
-        """Plays one turn and streams it. The last event is `committed`, or `rule_failed` when the turn
-        had to be abandoned. When the connection is lost, send the same request again: a turn that was
-        committed is replayed from its record, one that was not is played anew (see TurnEvent.Accepted).
+        """Plays one turn and streams it. The last event is `committed`, or `rule_failed` if the turn was
+        aborted. After a lost connection, repeat the same request: a committed turn is replayed from its
+        record, any other turn is played again (see TurnEvent.Accepted).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResumeTurn(self, request, context):
-        """Streams the recorded events of a committed turn that come after a given one.
+        """Streams the recorded events of a committed turn that follow a given one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SubmitActions(self, request, context):
-        """Hands in the actions of one seat in a session whose seats act at the same time, once a turn. The
-        turn is played when every seat has acted or its time is up; follow it with WatchSession.
+        """Submits the actions of one seat in a session with simultaneous seats, once per turn. The turn is
+        played when every seat has submitted or its timeout has passed; follow it with WatchSession.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -219,37 +219,37 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchSession(self, request, context):
-        """Follows a session: recorded events first, then live ones, without gap or repetition.
+        """Follows a session: recorded events first, then live events, without gaps or repetitions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ForkSession(self, request, context):
-        """Starts a session that shares the first turns of another. Both go on by themselves: nothing that happens
-        to one of them changes the other, and the fork counts its own usage.
+        """Creates a session that shares the first turns of another one. Both are independent afterwards, and
+        the fork counts its own usage.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RewindSession(self, request, context):
-        """Takes the last turns of a session back. Fork first to keep them. A turn that is under way loses (ABORTED),
-        and the requests of turns that were taken back are never played again (FAILED_PRECONDITION).
+        """Rewinds a session: removes its last turns. Fork first to preserve them. A turn in progress fails
+        (ABORTED). The requests of rewound turns are never played again (FAILED_PRECONDITION).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReplaySession(self, request, context):
-        """Computes every turn of a session anew and compares the hashes with the recorded ones.
+        """Recomputes every turn of a session and compares the hashes with the recorded ones.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CompareBranches(self, request, context):
-        """Says where two sessions of the same scenario part and how they differ since.
+        """Compares two sessions of the same scenario: their last common turn and the differences since.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -257,22 +257,22 @@ class SessionServiceServicer:
 
     def ExportSession(self, request, context):
         """Streams a session as a bundle (specification, certificate, transcript) that anyone can verify.
-        The bundle holds everything, also what no entity may see.
+        The bundle contains everything, including state that is hidden from all entities.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ImportSession(self, request_iterator, context):
-        """Stores the session of a bundle after verifying it. Of a bundle that is not right nothing is stored:
-        INVALID_ARGUMENT with reason `BUNDLE_INVALID`, and a violation for each defect.
+        """Verifies a bundle and stores its session. An invalid bundle is not stored: INVALID_ARGUMENT with
+        reason `BUNDLE_INVALID` and one violation per defect.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetOdds(self, request, context):
-        """Plays thousands of futures from the present state and streams how likely each end is.
+    def ForecastOutcomes(self, request, context):
+        """Simulates thousands of futures from the current state and streams the probability of each outcome.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -356,10 +356,10 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     request_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ImportSessionRequest.FromString,
                     response_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ImportSessionResponse.SerializeToString,
             ),
-            'GetOdds': grpc.unary_stream_rpc_method_handler(
-                    servicer.GetOdds,
-                    request_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsRequest.FromString,
-                    response_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsResponse.SerializeToString,
+            'ForecastOutcomes': grpc.unary_stream_rpc_method_handler(
+                    servicer.ForecastOutcomes,
+                    request_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -370,26 +370,26 @@ def add_SessionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SessionService:
-    """Sessions: scenarios being played, turn by turn.
+    """Sessions: scenarios that are played turn by turn.
 
-    A turn is one transaction: it is applied once or not at all, whatever the connection, a crash or a
-    retry. The engine decides first and the narration follows, so events of a turn arrive in this order:
-    `accepted`, one `action_resolved` for each action and one `rolled` for each die, `world_resolved`, then
-    prose (`narrative_chunk`, `dialogue`), and `committed` last. What has not been committed has not happened.
+    A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
+    retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
+    `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
+    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
 
-    Everything returned is what one entity may know: its *point of view*, `pov_entity_id`, or the public
-    part when that is empty. State, changes, log lines and errors are all cut to it.
+    Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
+    part if that is empty. State, changes, log lines and errors are filtered by it.
 
-    A rule that fails inside a turn is an event of the stream, not an error of the call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A rule that fails within a turn is an event of the stream, not an error of the call. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `PreconditionFailure`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
-    - ABORTED: the turn is stale, or somebody else took it (read the session again);
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the session, turn, entity or scenario does not exist;
+    - ABORTED: the turn is stale or was played by another request (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
-    taken back (`TURN_TAKEN_BACK`);
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the turn of the request was
+    rewound (`TURN_REWOUND`);
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     @staticmethod
@@ -798,7 +798,7 @@ class SessionService:
             _registered_method=True)
 
     @staticmethod
-    def GetOdds(request,
+    def ForecastOutcomes(request,
             target,
             options=(),
             channel_credentials=None,
@@ -811,9 +811,9 @@ class SessionService:
         return grpc.experimental.unary_stream(
             request,
             target,
-            '/peripety.api.session.v1.SessionService/GetOdds',
-            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsRequest.SerializeToString,
-            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.GetOddsResponse.FromString,
+            '/peripety.api.session.v1.SessionService/ForecastOutcomes',
+            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesRequest.SerializeToString,
+            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ForecastOutcomesResponse.FromString,
             options,
             channel_credentials,
             insecure,

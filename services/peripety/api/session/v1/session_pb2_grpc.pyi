@@ -27,26 +27,26 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class SessionServiceStub:
-    """Sessions: scenarios being played, turn by turn.
+    """Sessions: scenarios that are played turn by turn.
 
-    A turn is one transaction: it is applied once or not at all, whatever the connection, a crash or a
-    retry. The engine decides first and the narration follows, so events of a turn arrive in this order:
-    `accepted`, one `action_resolved` for each action and one `rolled` for each die, `world_resolved`, then
-    prose (`narrative_chunk`, `dialogue`), and `committed` last. What has not been committed has not happened.
+    A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
+    retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
+    `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
+    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
 
-    Everything returned is what one entity may know: its *point of view*, `pov_entity_id`, or the public
-    part when that is empty. State, changes, log lines and errors are all cut to it.
+    Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
+    part if that is empty. State, changes, log lines and errors are filtered by it.
 
-    A rule that fails inside a turn is an event of the stream, not an error of the call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A rule that fails within a turn is an event of the stream, not an error of the call. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `PreconditionFailure`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
-    - ABORTED: the turn is stale, or somebody else took it (read the session again);
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the session, turn, entity or scenario does not exist;
+    - ABORTED: the turn is stale or was played by another request (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
-      taken back (`TURN_TAKEN_BACK`);
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the turn of the request was
+      rewound (`TURN_REWOUND`);
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     @_typing.overload
@@ -54,143 +54,143 @@ class SessionServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> SessionServiceAsyncStub: ...
     CreateSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.CreateSessionRequest, _session_pb2.CreateSessionResponse]
-    """Starts a session of a compiled scenario."""
+    """Creates a session of a stored scenario."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]
-    """Reads a session as one entity sees it."""
+    """Reads a session from the point of view of one entity."""
     ListSessions: _grpc.UnaryUnaryMultiCallable[_session_pb2.ListSessionsRequest, _session_pb2.ListSessionsResponse]
     """Lists sessions, newest first, without their states."""
     DeleteSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.DeleteSessionRequest, _session_pb2.DeleteSessionResponse]
-    """Deletes a session with its turns. Forks of it stay."""
+    """Deletes a session with its turns. Its forks are not affected."""
     TakeTurn: _grpc.UnaryStreamMultiCallable[_session_pb2.TakeTurnRequest, _session_pb2.TakeTurnResponse]
-    """Plays one turn and streams it. The last event is `committed`, or `rule_failed` when the turn
-    had to be abandoned. When the connection is lost, send the same request again: a turn that was
-    committed is replayed from its record, one that was not is played anew (see TurnEvent.Accepted).
+    """Plays one turn and streams it. The last event is `committed`, or `rule_failed` if the turn was
+    aborted. After a lost connection, repeat the same request: a committed turn is replayed from its
+    record, any other turn is played again (see TurnEvent.Accepted).
     """
     ResumeTurn: _grpc.UnaryStreamMultiCallable[_session_pb2.ResumeTurnRequest, _session_pb2.ResumeTurnResponse]
-    """Streams the recorded events of a committed turn that come after a given one."""
+    """Streams the recorded events of a committed turn that follow a given one."""
     SubmitActions: _grpc.UnaryUnaryMultiCallable[_session_pb2.SubmitActionsRequest, _session_pb2.SubmitActionsResponse]
-    """Hands in the actions of one seat in a session whose seats act at the same time, once a turn. The
-    turn is played when every seat has acted or its time is up; follow it with WatchSession.
+    """Submits the actions of one seat in a session with simultaneous seats, once per turn. The turn is
+    played when every seat has submitted or its timeout has passed; follow it with WatchSession.
     """
     ListTurns: _grpc.UnaryUnaryMultiCallable[_session_pb2.ListTurnsRequest, _session_pb2.ListTurnsResponse]
     """Lists the committed turns of a session, oldest first."""
     WatchSession: _grpc.UnaryStreamMultiCallable[_session_pb2.WatchSessionRequest, _session_pb2.WatchSessionResponse]
-    """Follows a session: recorded events first, then live ones, without gap or repetition."""
+    """Follows a session: recorded events first, then live events, without gaps or repetitions."""
     ForkSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.ForkSessionRequest, _session_pb2.ForkSessionResponse]
-    """Starts a session that shares the first turns of another. Both go on by themselves: nothing that happens
-    to one of them changes the other, and the fork counts its own usage.
+    """Creates a session that shares the first turns of another one. Both are independent afterwards, and
+    the fork counts its own usage.
     """
     RewindSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.RewindSessionRequest, _session_pb2.RewindSessionResponse]
-    """Takes the last turns of a session back. Fork first to keep them. A turn that is under way loses (ABORTED),
-    and the requests of turns that were taken back are never played again (FAILED_PRECONDITION).
+    """Rewinds a session: removes its last turns. Fork first to preserve them. A turn in progress fails
+    (ABORTED). The requests of rewound turns are never played again (FAILED_PRECONDITION).
     """
     ReplaySession: _grpc.UnaryStreamMultiCallable[_session_pb2.ReplaySessionRequest, _session_pb2.ReplaySessionResponse]
-    """Computes every turn of a session anew and compares the hashes with the recorded ones."""
+    """Recomputes every turn of a session and compares the hashes with the recorded ones."""
     CompareBranches: _grpc.UnaryUnaryMultiCallable[_session_pb2.CompareBranchesRequest, _session_pb2.CompareBranchesResponse]
-    """Says where two sessions of the same scenario part and how they differ since."""
+    """Compares two sessions of the same scenario: their last common turn and the differences since."""
     ExportSession: _grpc.UnaryStreamMultiCallable[_session_pb2.ExportSessionRequest, _session_pb2.ExportSessionResponse]
     """Streams a session as a bundle (specification, certificate, transcript) that anyone can verify.
-    The bundle holds everything, also what no entity may see.
+    The bundle contains everything, including state that is hidden from all entities.
     """
     ImportSession: _grpc.StreamUnaryMultiCallable[_session_pb2.ImportSessionRequest, _session_pb2.ImportSessionResponse]
-    """Stores the session of a bundle after verifying it. Of a bundle that is not right nothing is stored:
-    INVALID_ARGUMENT with reason `BUNDLE_INVALID`, and a violation for each defect.
+    """Verifies a bundle and stores its session. An invalid bundle is not stored: INVALID_ARGUMENT with
+    reason `BUNDLE_INVALID` and one violation per defect.
     """
-    GetOdds: _grpc.UnaryStreamMultiCallable[_session_pb2.GetOddsRequest, _session_pb2.GetOddsResponse]
-    """Plays thousands of futures from the present state and streams how likely each end is."""
+    ForecastOutcomes: _grpc.UnaryStreamMultiCallable[_session_pb2.ForecastOutcomesRequest, _session_pb2.ForecastOutcomesResponse]
+    """Simulates thousands of futures from the current state and streams the probability of each outcome."""
 
 @_typing.type_check_only
 class SessionServiceAsyncStub(SessionServiceStub):
-    """Sessions: scenarios being played, turn by turn.
+    """Sessions: scenarios that are played turn by turn.
 
-    A turn is one transaction: it is applied once or not at all, whatever the connection, a crash or a
-    retry. The engine decides first and the narration follows, so events of a turn arrive in this order:
-    `accepted`, one `action_resolved` for each action and one `rolled` for each die, `world_resolved`, then
-    prose (`narrative_chunk`, `dialogue`), and `committed` last. What has not been committed has not happened.
+    A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
+    retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
+    `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
+    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
 
-    Everything returned is what one entity may know: its *point of view*, `pov_entity_id`, or the public
-    part when that is empty. State, changes, log lines and errors are all cut to it.
+    Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
+    part if that is empty. State, changes, log lines and errors are filtered by it.
 
-    A rule that fails inside a turn is an event of the stream, not an error of the call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A rule that fails within a turn is an event of the stream, not an error of the call. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `PreconditionFailure`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
-    - ABORTED: the turn is stale, or somebody else took it (read the session again);
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the session, turn, entity or scenario does not exist;
+    - ABORTED: the turn is stale or was played by another request (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
-      taken back (`TURN_TAKEN_BACK`);
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the turn of the request was
+      rewound (`TURN_REWOUND`);
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateSession: _aio.UnaryUnaryMultiCallable[_session_pb2.CreateSessionRequest, _session_pb2.CreateSessionResponse]  # type: ignore[assignment]
-    """Starts a session of a compiled scenario."""
+    """Creates a session of a stored scenario."""
     GetSession: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]  # type: ignore[assignment]
-    """Reads a session as one entity sees it."""
+    """Reads a session from the point of view of one entity."""
     ListSessions: _aio.UnaryUnaryMultiCallable[_session_pb2.ListSessionsRequest, _session_pb2.ListSessionsResponse]  # type: ignore[assignment]
     """Lists sessions, newest first, without their states."""
     DeleteSession: _aio.UnaryUnaryMultiCallable[_session_pb2.DeleteSessionRequest, _session_pb2.DeleteSessionResponse]  # type: ignore[assignment]
-    """Deletes a session with its turns. Forks of it stay."""
+    """Deletes a session with its turns. Its forks are not affected."""
     TakeTurn: _aio.UnaryStreamMultiCallable[_session_pb2.TakeTurnRequest, _session_pb2.TakeTurnResponse]  # type: ignore[assignment]
-    """Plays one turn and streams it. The last event is `committed`, or `rule_failed` when the turn
-    had to be abandoned. When the connection is lost, send the same request again: a turn that was
-    committed is replayed from its record, one that was not is played anew (see TurnEvent.Accepted).
+    """Plays one turn and streams it. The last event is `committed`, or `rule_failed` if the turn was
+    aborted. After a lost connection, repeat the same request: a committed turn is replayed from its
+    record, any other turn is played again (see TurnEvent.Accepted).
     """
     ResumeTurn: _aio.UnaryStreamMultiCallable[_session_pb2.ResumeTurnRequest, _session_pb2.ResumeTurnResponse]  # type: ignore[assignment]
-    """Streams the recorded events of a committed turn that come after a given one."""
+    """Streams the recorded events of a committed turn that follow a given one."""
     SubmitActions: _aio.UnaryUnaryMultiCallable[_session_pb2.SubmitActionsRequest, _session_pb2.SubmitActionsResponse]  # type: ignore[assignment]
-    """Hands in the actions of one seat in a session whose seats act at the same time, once a turn. The
-    turn is played when every seat has acted or its time is up; follow it with WatchSession.
+    """Submits the actions of one seat in a session with simultaneous seats, once per turn. The turn is
+    played when every seat has submitted or its timeout has passed; follow it with WatchSession.
     """
     ListTurns: _aio.UnaryUnaryMultiCallable[_session_pb2.ListTurnsRequest, _session_pb2.ListTurnsResponse]  # type: ignore[assignment]
     """Lists the committed turns of a session, oldest first."""
     WatchSession: _aio.UnaryStreamMultiCallable[_session_pb2.WatchSessionRequest, _session_pb2.WatchSessionResponse]  # type: ignore[assignment]
-    """Follows a session: recorded events first, then live ones, without gap or repetition."""
+    """Follows a session: recorded events first, then live events, without gaps or repetitions."""
     ForkSession: _aio.UnaryUnaryMultiCallable[_session_pb2.ForkSessionRequest, _session_pb2.ForkSessionResponse]  # type: ignore[assignment]
-    """Starts a session that shares the first turns of another. Both go on by themselves: nothing that happens
-    to one of them changes the other, and the fork counts its own usage.
+    """Creates a session that shares the first turns of another one. Both are independent afterwards, and
+    the fork counts its own usage.
     """
     RewindSession: _aio.UnaryUnaryMultiCallable[_session_pb2.RewindSessionRequest, _session_pb2.RewindSessionResponse]  # type: ignore[assignment]
-    """Takes the last turns of a session back. Fork first to keep them. A turn that is under way loses (ABORTED),
-    and the requests of turns that were taken back are never played again (FAILED_PRECONDITION).
+    """Rewinds a session: removes its last turns. Fork first to preserve them. A turn in progress fails
+    (ABORTED). The requests of rewound turns are never played again (FAILED_PRECONDITION).
     """
     ReplaySession: _aio.UnaryStreamMultiCallable[_session_pb2.ReplaySessionRequest, _session_pb2.ReplaySessionResponse]  # type: ignore[assignment]
-    """Computes every turn of a session anew and compares the hashes with the recorded ones."""
+    """Recomputes every turn of a session and compares the hashes with the recorded ones."""
     CompareBranches: _aio.UnaryUnaryMultiCallable[_session_pb2.CompareBranchesRequest, _session_pb2.CompareBranchesResponse]  # type: ignore[assignment]
-    """Says where two sessions of the same scenario part and how they differ since."""
+    """Compares two sessions of the same scenario: their last common turn and the differences since."""
     ExportSession: _aio.UnaryStreamMultiCallable[_session_pb2.ExportSessionRequest, _session_pb2.ExportSessionResponse]  # type: ignore[assignment]
     """Streams a session as a bundle (specification, certificate, transcript) that anyone can verify.
-    The bundle holds everything, also what no entity may see.
+    The bundle contains everything, including state that is hidden from all entities.
     """
     ImportSession: _aio.StreamUnaryMultiCallable[_session_pb2.ImportSessionRequest, _session_pb2.ImportSessionResponse]  # type: ignore[assignment]
-    """Stores the session of a bundle after verifying it. Of a bundle that is not right nothing is stored:
-    INVALID_ARGUMENT with reason `BUNDLE_INVALID`, and a violation for each defect.
+    """Verifies a bundle and stores its session. An invalid bundle is not stored: INVALID_ARGUMENT with
+    reason `BUNDLE_INVALID` and one violation per defect.
     """
-    GetOdds: _aio.UnaryStreamMultiCallable[_session_pb2.GetOddsRequest, _session_pb2.GetOddsResponse]  # type: ignore[assignment]
-    """Plays thousands of futures from the present state and streams how likely each end is."""
+    ForecastOutcomes: _aio.UnaryStreamMultiCallable[_session_pb2.ForecastOutcomesRequest, _session_pb2.ForecastOutcomesResponse]  # type: ignore[assignment]
+    """Simulates thousands of futures from the current state and streams the probability of each outcome."""
 
 class SessionServiceServicer:
-    """Sessions: scenarios being played, turn by turn.
+    """Sessions: scenarios that are played turn by turn.
 
-    A turn is one transaction: it is applied once or not at all, whatever the connection, a crash or a
-    retry. The engine decides first and the narration follows, so events of a turn arrive in this order:
-    `accepted`, one `action_resolved` for each action and one `rolled` for each die, `world_resolved`, then
-    prose (`narrative_chunk`, `dialogue`), and `committed` last. What has not been committed has not happened.
+    A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
+    retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
+    `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
+    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
 
-    Everything returned is what one entity may know: its *point of view*, `pov_entity_id`, or the public
-    part when that is empty. State, changes, log lines and errors are all cut to it.
+    Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
+    part if that is empty. State, changes, log lines and errors are filtered by it.
 
-    A rule that fails inside a turn is an event of the stream, not an error of the call. Calls fail with
-    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and `BadRequest`,
+    A rule that fails within a turn is an event of the stream, not an error of the call. Calls fail with
+    `google.rpc.Status`, one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and `BadRequest`,
     `PreconditionFailure`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such session, turn, entity or scenario;
-    - ABORTED: the turn is stale, or somebody else took it (read the session again);
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the session, turn, entity or scenario does not exist;
+    - ABORTED: the turn is stale or was played by another request (read the session again);
     - ALREADY_EXISTS: the request_id was used for a different request;
-    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the request played a turn that was
-      taken back (`TURN_TAKEN_BACK`);
-    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a peer does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
+    - FAILED_PRECONDITION: the run has ended, it is another seat's turn, or the turn of the request was
+      rewound (`TURN_REWOUND`);
+    - RESOURCE_EXHAUSTED: a limit or budget is used up; UNAVAILABLE: storage or a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
     """
 
     def CreateSession(
@@ -198,14 +198,14 @@ class SessionServiceServicer:
         request: _session_pb2.CreateSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.CreateSessionResponse, _abc.Awaitable[_session_pb2.CreateSessionResponse]]:
-        """Starts a session of a compiled scenario."""
+        """Creates a session of a stored scenario."""
 
     def GetSession(
         self,
         request: _session_pb2.GetSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.GetSessionResponse, _abc.Awaitable[_session_pb2.GetSessionResponse]]:
-        """Reads a session as one entity sees it."""
+        """Reads a session from the point of view of one entity."""
 
     def ListSessions(
         self,
@@ -219,16 +219,16 @@ class SessionServiceServicer:
         request: _session_pb2.DeleteSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.DeleteSessionResponse, _abc.Awaitable[_session_pb2.DeleteSessionResponse]]:
-        """Deletes a session with its turns. Forks of it stay."""
+        """Deletes a session with its turns. Its forks are not affected."""
 
     def TakeTurn(
         self,
         request: _session_pb2.TakeTurnRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_session_pb2.TakeTurnResponse], _abc.AsyncIterator[_session_pb2.TakeTurnResponse]]:
-        """Plays one turn and streams it. The last event is `committed`, or `rule_failed` when the turn
-        had to be abandoned. When the connection is lost, send the same request again: a turn that was
-        committed is replayed from its record, one that was not is played anew (see TurnEvent.Accepted).
+        """Plays one turn and streams it. The last event is `committed`, or `rule_failed` if the turn was
+        aborted. After a lost connection, repeat the same request: a committed turn is replayed from its
+        record, any other turn is played again (see TurnEvent.Accepted).
         """
 
     def ResumeTurn(
@@ -236,15 +236,15 @@ class SessionServiceServicer:
         request: _session_pb2.ResumeTurnRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_session_pb2.ResumeTurnResponse], _abc.AsyncIterator[_session_pb2.ResumeTurnResponse]]:
-        """Streams the recorded events of a committed turn that come after a given one."""
+        """Streams the recorded events of a committed turn that follow a given one."""
 
     def SubmitActions(
         self,
         request: _session_pb2.SubmitActionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.SubmitActionsResponse, _abc.Awaitable[_session_pb2.SubmitActionsResponse]]:
-        """Hands in the actions of one seat in a session whose seats act at the same time, once a turn. The
-        turn is played when every seat has acted or its time is up; follow it with WatchSession.
+        """Submits the actions of one seat in a session with simultaneous seats, once per turn. The turn is
+        played when every seat has submitted or its timeout has passed; follow it with WatchSession.
         """
 
     def ListTurns(
@@ -259,15 +259,15 @@ class SessionServiceServicer:
         request: _session_pb2.WatchSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_session_pb2.WatchSessionResponse], _abc.AsyncIterator[_session_pb2.WatchSessionResponse]]:
-        """Follows a session: recorded events first, then live ones, without gap or repetition."""
+        """Follows a session: recorded events first, then live events, without gaps or repetitions."""
 
     def ForkSession(
         self,
         request: _session_pb2.ForkSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.ForkSessionResponse, _abc.Awaitable[_session_pb2.ForkSessionResponse]]:
-        """Starts a session that shares the first turns of another. Both go on by themselves: nothing that happens
-        to one of them changes the other, and the fork counts its own usage.
+        """Creates a session that shares the first turns of another one. Both are independent afterwards, and
+        the fork counts its own usage.
         """
 
     def RewindSession(
@@ -275,8 +275,8 @@ class SessionServiceServicer:
         request: _session_pb2.RewindSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.RewindSessionResponse, _abc.Awaitable[_session_pb2.RewindSessionResponse]]:
-        """Takes the last turns of a session back. Fork first to keep them. A turn that is under way loses (ABORTED),
-        and the requests of turns that were taken back are never played again (FAILED_PRECONDITION).
+        """Rewinds a session: removes its last turns. Fork first to preserve them. A turn in progress fails
+        (ABORTED). The requests of rewound turns are never played again (FAILED_PRECONDITION).
         """
 
     def ReplaySession(
@@ -284,14 +284,14 @@ class SessionServiceServicer:
         request: _session_pb2.ReplaySessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_session_pb2.ReplaySessionResponse], _abc.AsyncIterator[_session_pb2.ReplaySessionResponse]]:
-        """Computes every turn of a session anew and compares the hashes with the recorded ones."""
+        """Recomputes every turn of a session and compares the hashes with the recorded ones."""
 
     def CompareBranches(
         self,
         request: _session_pb2.CompareBranchesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.CompareBranchesResponse, _abc.Awaitable[_session_pb2.CompareBranchesResponse]]:
-        """Says where two sessions of the same scenario part and how they differ since."""
+        """Compares two sessions of the same scenario: their last common turn and the differences since."""
 
     def ExportSession(
         self,
@@ -299,7 +299,7 @@ class SessionServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_session_pb2.ExportSessionResponse], _abc.AsyncIterator[_session_pb2.ExportSessionResponse]]:
         """Streams a session as a bundle (specification, certificate, transcript) that anyone can verify.
-        The bundle holds everything, also what no entity may see.
+        The bundle contains everything, including state that is hidden from all entities.
         """
 
     def ImportSession(
@@ -307,15 +307,15 @@ class SessionServiceServicer:
         request_iterator: _MaybeAsyncIterator[_session_pb2.ImportSessionRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.ImportSessionResponse, _abc.Awaitable[_session_pb2.ImportSessionResponse]]:
-        """Stores the session of a bundle after verifying it. Of a bundle that is not right nothing is stored:
-        INVALID_ARGUMENT with reason `BUNDLE_INVALID`, and a violation for each defect.
+        """Verifies a bundle and stores its session. An invalid bundle is not stored: INVALID_ARGUMENT with
+        reason `BUNDLE_INVALID` and one violation per defect.
         """
 
-    def GetOdds(
+    def ForecastOutcomes(
         self,
-        request: _session_pb2.GetOddsRequest,
+        request: _session_pb2.ForecastOutcomesRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_session_pb2.GetOddsResponse], _abc.AsyncIterator[_session_pb2.GetOddsResponse]]:
-        """Plays thousands of futures from the present state and streams how likely each end is."""
+    ) -> _typing.Union[_abc.Iterator[_session_pb2.ForecastOutcomesResponse], _abc.AsyncIterator[_session_pb2.ForecastOutcomesResponse]]:
+        """Simulates thousands of futures from the current state and streams the probability of each outcome."""
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -32,33 +32,33 @@ class _TaskContext:
 class _TaskContextEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TaskContext.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TASK_CONTEXT_UNSPECIFIED: _TaskContext.ValueType  # 0
-    """The default, which is TASK_CONTEXT_PROMPT."""
+    """The default, TASK_CONTEXT_PROMPT."""
     TASK_CONTEXT_BENCHMARK: _TaskContext.ValueType  # 1
     """A task with hidden tests: `anti_cheat`, `existence`, `correctness`, `boundary`, `integration`."""
     TASK_CONTEXT_PROMPT: _TaskContext.ValueType  # 2
     """A task in free text."""
     TASK_CONTEXT_SCENARIO: _TaskContext.ValueType  # 3
-    """A compiled scenario."""
+    """A stored scenario."""
     TASK_CONTEXT_POLICY: _TaskContext.ValueType  # 4
     """A policy."""
     TASK_CONTEXT_CUSTOM: _TaskContext.ValueType  # 5
-    """Categories of the caller's own."""
+    """Categories defined by the caller."""
 
 class TaskContext(_TaskContext, metaclass=_TaskContextEnumTypeWrapper):
-    """What kind of task the tests are for. It decides the categories and their order."""
+    """Kind of task. It determines the categories and their order."""
 
 TASK_CONTEXT_UNSPECIFIED: TaskContext.ValueType  # 0
-"""The default, which is TASK_CONTEXT_PROMPT."""
+"""The default, TASK_CONTEXT_PROMPT."""
 TASK_CONTEXT_BENCHMARK: TaskContext.ValueType  # 1
 """A task with hidden tests: `anti_cheat`, `existence`, `correctness`, `boundary`, `integration`."""
 TASK_CONTEXT_PROMPT: TaskContext.ValueType  # 2
 """A task in free text."""
 TASK_CONTEXT_SCENARIO: TaskContext.ValueType  # 3
-"""A compiled scenario."""
+"""A stored scenario."""
 TASK_CONTEXT_POLICY: TaskContext.ValueType  # 4
 """A policy."""
 TASK_CONTEXT_CUSTOM: TaskContext.ValueType  # 5
-"""Categories of the caller's own."""
+"""Categories defined by the caller."""
 Global___TaskContext: _TypeAlias = TaskContext  # noqa: Y015
 
 class _TestStatus:
@@ -68,29 +68,29 @@ class _TestStatus:
 class _TestStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TestStatus.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TEST_STATUS_UNSPECIFIED: _TestStatus.ValueType  # 0
-    """It was not run."""
+    """The test was not run."""
     TEST_STATUS_PASSED: _TestStatus.ValueType  # 1
-    """It passed every time."""
+    """The test passed every time."""
     TEST_STATUS_FAILED: _TestStatus.ValueType  # 2
-    """It failed every time."""
+    """The test failed every time."""
     TEST_STATUS_UNSTABLE: _TestStatus.ValueType  # 3
-    """It passed and failed."""
+    """The test passed and failed (flaky)."""
     TEST_STATUS_NOT_EXECUTABLE: _TestStatus.ValueType  # 4
-    """It could not be run."""
+    """The test could not be run."""
 
 class TestStatus(_TestStatus, metaclass=_TestStatusEnumTypeWrapper):
-    """What became of a test."""
+    """Status of a test."""
 
 TEST_STATUS_UNSPECIFIED: TestStatus.ValueType  # 0
-"""It was not run."""
+"""The test was not run."""
 TEST_STATUS_PASSED: TestStatus.ValueType  # 1
-"""It passed every time."""
+"""The test passed every time."""
 TEST_STATUS_FAILED: TestStatus.ValueType  # 2
-"""It failed every time."""
+"""The test failed every time."""
 TEST_STATUS_UNSTABLE: TestStatus.ValueType  # 3
-"""It passed and failed."""
+"""The test passed and failed (flaky)."""
 TEST_STATUS_NOT_EXECUTABLE: TestStatus.ValueType  # 4
-"""It could not be run."""
+"""The test could not be run."""
 Global___TestStatus: _TypeAlias = TestStatus  # noqa: Y015
 
 class _TestGenPhase:
@@ -102,23 +102,23 @@ class _TestGenPhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TestGenP
     TEST_GEN_PHASE_UNSPECIFIED: _TestGenPhase.ValueType  # 0
     """Not started."""
     TEST_GEN_PHASE_CATEGORY_GENERATION: _TestGenPhase.ValueType  # 1
-    """Tests are made, category by category."""
+    """Tests are generated, category by category."""
     TEST_GEN_PHASE_GLOBAL_REFINEMENT: _TestGenPhase.ValueType  # 2
-    """Gaps over all categories are filled."""
+    """Gaps across all categories are filled."""
     TEST_GEN_PHASE_COMPLETE: _TestGenPhase.ValueType  # 3
-    """All done."""
+    """The run is completed."""
 
 class TestGenPhase(_TestGenPhase, metaclass=_TestGenPhaseEnumTypeWrapper):
-    """What a run is busy with."""
+    """Phase of a run."""
 
 TEST_GEN_PHASE_UNSPECIFIED: TestGenPhase.ValueType  # 0
 """Not started."""
 TEST_GEN_PHASE_CATEGORY_GENERATION: TestGenPhase.ValueType  # 1
-"""Tests are made, category by category."""
+"""Tests are generated, category by category."""
 TEST_GEN_PHASE_GLOBAL_REFINEMENT: TestGenPhase.ValueType  # 2
-"""Gaps over all categories are filled."""
+"""Gaps across all categories are filled."""
 TEST_GEN_PHASE_COMPLETE: TestGenPhase.ValueType  # 3
-"""All done."""
+"""The run is completed."""
 Global___TestGenPhase: _TypeAlias = TestGenPhase  # noqa: Y015
 
 class _ReflectionAction:
@@ -130,23 +130,23 @@ class _ReflectionActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refl
     REFLECTION_ACTION_UNSPECIFIED: _ReflectionAction.ValueType  # 0
     """Never sent by a server."""
     REFLECTION_ACTION_REFINING: _ReflectionAction.ValueType  # 1
-    """More tests of the category are made."""
+    """More tests of the category are generated."""
     REFLECTION_ACTION_ASSESSING: _ReflectionAction.ValueType  # 2
-    """The whole is assessed."""
+    """The whole suite is assessed."""
     REFLECTION_ACTION_COMPLETE: _ReflectionAction.ValueType  # 3
-    """Nothing is missing."""
+    """No gap is left."""
 
 class ReflectionAction(_ReflectionAction, metaclass=_ReflectionActionEnumTypeWrapper):
-    """What a reflection leads to."""
+    """Result of a reflection."""
 
 REFLECTION_ACTION_UNSPECIFIED: ReflectionAction.ValueType  # 0
 """Never sent by a server."""
 REFLECTION_ACTION_REFINING: ReflectionAction.ValueType  # 1
-"""More tests of the category are made."""
+"""More tests of the category are generated."""
 REFLECTION_ACTION_ASSESSING: ReflectionAction.ValueType  # 2
-"""The whole is assessed."""
+"""The whole suite is assessed."""
 REFLECTION_ACTION_COMPLETE: ReflectionAction.ValueType  # 3
-"""Nothing is missing."""
+"""No gap is left."""
 Global___ReflectionAction: _TypeAlias = ReflectionAction  # noqa: Y015
 
 class _StoppedBy:
@@ -156,51 +156,51 @@ class _StoppedBy:
 class _StoppedByEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StoppedBy.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     STOPPED_BY_UNSPECIFIED: _StoppedBy.ValueType  # 0
-    """It has not ended."""
+    """The run has not ended."""
     STOPPED_BY_SATISFIED: _StoppedBy.ValueType  # 1
-    """Nothing was missing any more."""
+    """No gap was left."""
     STOPPED_BY_TARGET_TOTAL_TESTS: _StoppedBy.ValueType  # 2
-    """Enough tests were there."""
+    """The target number of tests was reached."""
     STOPPED_BY_MAX_TOTAL_ROUNDS: _StoppedBy.ValueType  # 3
     """max_total_rounds was reached."""
     STOPPED_BY_MAX_TOTAL_TOKENS: _StoppedBy.ValueType  # 4
-    """max_total_tokens would have been passed."""
+    """max_total_tokens would have been exceeded."""
     STOPPED_BY_MAX_TOTAL_TIME: _StoppedBy.ValueType  # 5
     """max_total_time was reached."""
     STOPPED_BY_EXPECTED_GAIN: _StoppedBy.ValueType  # 6
-    """Another round was not expected to add anything."""
+    """The expected gain of another round was too small."""
     STOPPED_BY_CANCELLED: _StoppedBy.ValueType  # 7
-    """It was cancelled."""
+    """The run was cancelled."""
     STOPPED_BY_BUDGET: _StoppedBy.ValueType  # 8
-    """The caller's budget would have been passed."""
+    """The budget of the request would have been exceeded."""
     STOPPED_BY_ROUNDS_USED: _StoppedBy.ValueType  # 9
-    """Every category and refinement had its rounds."""
+    """All rounds of every category and of the refinement were used."""
     STOPPED_BY_ERROR: _StoppedBy.ValueType  # 10
     """The run failed; see its error."""
 
 class StoppedBy(_StoppedBy, metaclass=_StoppedByEnumTypeWrapper):
-    """Why a run ended."""
+    """Reason why a run ended."""
 
 STOPPED_BY_UNSPECIFIED: StoppedBy.ValueType  # 0
-"""It has not ended."""
+"""The run has not ended."""
 STOPPED_BY_SATISFIED: StoppedBy.ValueType  # 1
-"""Nothing was missing any more."""
+"""No gap was left."""
 STOPPED_BY_TARGET_TOTAL_TESTS: StoppedBy.ValueType  # 2
-"""Enough tests were there."""
+"""The target number of tests was reached."""
 STOPPED_BY_MAX_TOTAL_ROUNDS: StoppedBy.ValueType  # 3
 """max_total_rounds was reached."""
 STOPPED_BY_MAX_TOTAL_TOKENS: StoppedBy.ValueType  # 4
-"""max_total_tokens would have been passed."""
+"""max_total_tokens would have been exceeded."""
 STOPPED_BY_MAX_TOTAL_TIME: StoppedBy.ValueType  # 5
 """max_total_time was reached."""
 STOPPED_BY_EXPECTED_GAIN: StoppedBy.ValueType  # 6
-"""Another round was not expected to add anything."""
+"""The expected gain of another round was too small."""
 STOPPED_BY_CANCELLED: StoppedBy.ValueType  # 7
-"""It was cancelled."""
+"""The run was cancelled."""
 STOPPED_BY_BUDGET: StoppedBy.ValueType  # 8
-"""The caller's budget would have been passed."""
+"""The budget of the request would have been exceeded."""
 STOPPED_BY_ROUNDS_USED: StoppedBy.ValueType  # 9
-"""Every category and refinement had its rounds."""
+"""All rounds of every category and of the refinement were used."""
 STOPPED_BY_ERROR: StoppedBy.ValueType  # 10
 """The run failed; see its error."""
 Global___StoppedBy: _TypeAlias = StoppedBy  # noqa: Y015
@@ -214,21 +214,21 @@ class _DuplicateLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Duplic
     DUPLICATE_LEVEL_UNSPECIFIED: _DuplicateLevel.ValueType  # 0
     """Never sent by a server."""
     DUPLICATE_LEVEL_CANONICAL: _DuplicateLevel.ValueType  # 1
-    """Their inputs are the same in canonical form."""
+    """The canonical forms of their inputs are equal."""
     DUPLICATE_LEVEL_NEAR: _DuplicateLevel.ValueType  # 2
-    """Their inputs hardly differ."""
+    """Their inputs are nearly equal."""
     DUPLICATE_LEVEL_KILLS: _DuplicateLevel.ValueType  # 3
     """They kill the same mutants."""
 
 class DuplicateLevel(_DuplicateLevel, metaclass=_DuplicateLevelEnumTypeWrapper):
-    """How two tests were found to be the same."""
+    """Level at which two tests are duplicates."""
 
 DUPLICATE_LEVEL_UNSPECIFIED: DuplicateLevel.ValueType  # 0
 """Never sent by a server."""
 DUPLICATE_LEVEL_CANONICAL: DuplicateLevel.ValueType  # 1
-"""Their inputs are the same in canonical form."""
+"""The canonical forms of their inputs are equal."""
 DUPLICATE_LEVEL_NEAR: DuplicateLevel.ValueType  # 2
-"""Their inputs hardly differ."""
+"""Their inputs are nearly equal."""
 DUPLICATE_LEVEL_KILLS: DuplicateLevel.ValueType  # 3
 """They kill the same mutants."""
 Global___DuplicateLevel: _TypeAlias = DuplicateLevel  # noqa: Y015
@@ -246,10 +246,10 @@ class _TestFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TestFormat
     TEST_FORMAT_JSON: _TestFormat.ValueType  # 2
     """One JSON document."""
     TEST_FORMAT_JUNIT: _TestFormat.ValueType  # 3
-    """A JUnit report of the last time that the tests were run."""
+    """A JUnit report of the last execution of the tests."""
 
 class TestFormat(_TestFormat, metaclass=_TestFormatEnumTypeWrapper):
-    """What a file of tests looks like."""
+    """File format of exported tests."""
 
 TEST_FORMAT_UNSPECIFIED: TestFormat.ValueType  # 0
 """Never valid in a request."""
@@ -258,21 +258,21 @@ TEST_FORMAT_PYTEST: TestFormat.ValueType  # 1
 TEST_FORMAT_JSON: TestFormat.ValueType  # 2
 """One JSON document."""
 TEST_FORMAT_JUNIT: TestFormat.ValueType  # 3
-"""A JUnit report of the last time that the tests were run."""
+"""A JUnit report of the last execution of the tests."""
 Global___TestFormat: _TypeAlias = TestFormat  # noqa: Y015
 
 @_typing.final
 class Category(_message.Message):
-    """A kind of test."""
+    """Category of tests."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Required. Its name in lower_snake_case."""
+    """Required. Name in lower_snake_case."""
     description: _builtins.str
-    """What belongs to it, for the model."""
+    """Description for the model."""
     def __init__(
         self,
         *,
@@ -289,7 +289,7 @@ Global___Category: _TypeAlias = Category  # noqa: Y015
 
 @_typing.final
 class FilePreview(_message.Message):
-    """A file that the task can see."""
+    """A file that the task can read."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -298,14 +298,14 @@ class FilePreview(_message.Message):
     PREVIEW_FIELD_NUMBER: _builtins.int
     STRUCTURE_FIELD_NUMBER: _builtins.int
     path: _builtins.str
-    """Its path, relative to the working directory."""
+    """Path, relative to the working directory."""
     size_bytes: _builtins.int
-    """Its size in bytes."""
+    """Size in bytes."""
     preview: _builtins.str
-    """Its beginning, at most 16 KiB; empty for files that are not text."""
+    """Start of the file, at most 16 KiB; empty for files that are not text."""
     @_builtins.property
     def structure(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What is in it, such as names of functions, keys or columns."""
+        """Structure, such as names of functions, keys or columns."""
 
     def __init__(
         self,
@@ -325,7 +325,7 @@ Global___FilePreview: _TypeAlias = FilePreview  # noqa: Y015
 
 @_typing.final
 class EnvironmentInfo(_message.Message):
-    """Where the task is to be done. It is read, never run."""
+    """Environment of the task. It is read and never executed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -340,9 +340,9 @@ class EnvironmentInfo(_message.Message):
     platform: _builtins.str
     """The platform, such as `linux/x86_64`."""
     file_count: _builtins.int
-    """How many files there are in all."""
+    """Total number of files."""
     cpu_count: _builtins.int
-    """Processor cores; 0 when not known."""
+    """Number of processor cores; 0 when not known."""
     memory_bytes: _builtins.int
     """Memory in bytes; 0 when not known."""
     @_builtins.property
@@ -351,15 +351,15 @@ class EnvironmentInfo(_message.Message):
 
     @_builtins.property
     def available_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The tools that can be used."""
+        """Available tools."""
 
     @_builtins.property
     def prohibited_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The tools that must not be used."""
+        """Prohibited tools."""
 
     @_builtins.property
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___FilePreview]:
-        """The files that the task can see, at most 100."""
+        """Files that the task can read, at most 100."""
 
     def __init__(
         self,
@@ -383,7 +383,7 @@ Global___EnvironmentInfo: _TypeAlias = EnvironmentInfo  # noqa: Y015
 
 @_typing.final
 class CommandSubject(_message.Message):
-    """A command that the caller names, run in a process of its own without network."""
+    """A command of the caller, run in a separate process without network."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -413,20 +413,20 @@ class CommandSubject(_message.Message):
     TIMEOUT_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
     working_directory: _builtins.str
-    """Its working directory on the server; empty for an empty temporary one."""
+    """Working directory on the server; empty for an empty temporary one."""
     memory_bytes: _builtins.int
-    """Most memory in bytes; 0 for 512 MiB."""
+    """Maximum memory in bytes; 0 for 512 MiB."""
     @_builtins.property
     def argv(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Required. The program and its arguments."""
 
     @_builtins.property
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Environment variables; nothing else is passed on."""
+        """Environment variables; no others are passed on."""
 
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
-        """Most time for one run; unset for 10 seconds."""
+        """Maximum time of one run; unset for 10 seconds."""
 
     def __init__(
         self,
@@ -447,7 +447,7 @@ Global___CommandSubject: _TypeAlias = CommandSubject  # noqa: Y015
 
 @_typing.final
 class Subject(_message.Message):
-    """What the tests are run on. Without one they cannot be measured."""
+    """Subject under test. Tests without a subject cannot be measured."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -465,7 +465,7 @@ class Subject(_message.Message):
 
     @_builtins.property
     def command(self) -> Global___CommandSubject:
-        """A command. Servers refuse it unless they are configured to run commands."""
+        """A command. Servers reject it unless they are configured to run commands."""
 
     def __init__(
         self,
@@ -487,7 +487,7 @@ Global___Subject: _TypeAlias = Subject  # noqa: Y015
 
 @_typing.final
 class TestGenConfig(_message.Message):
-    """The limits and aims of a run. Unset fields take the default."""
+    """Limits and targets of a run. Unset fields take the default."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -505,34 +505,34 @@ class TestGenConfig(_message.Message):
     PARALLEL_CATEGORIES_FIELD_NUMBER: _builtins.int
     COMBINATORIAL_FLOOR_FIELD_NUMBER: _builtins.int
     min_tests_per_category: _builtins.int
-    """Least tests of a category; unset for 2."""
+    """Minimum number of tests per category; unset for 2."""
     target_tests_per_category: _builtins.int
-    """Tests of a category that are enough; unset for 5."""
+    """Target number of tests per category; unset for 5."""
     max_rounds_per_category: _builtins.int
-    """Most rounds of a category; unset for 3."""
+    """Maximum number of rounds per category; unset for 3."""
     enable_global_refinement: _builtins.bool
-    """Whether to refine over all categories at the end; unset means true."""
+    """If true, the run refines over all categories at the end; unset means true."""
     min_comprehensiveness_score: _builtins.int
-    """Self-assessment from which no refinement is needed, 1 to 10; unset for 8."""
+    """Self-assessment that makes refinement unnecessary, 1 to 10; unset for 8."""
     max_global_refinement_rounds: _builtins.int
-    """Most rounds of that refinement; unset for 2."""
+    """Maximum number of refinement rounds; unset for 2."""
     min_total_tests: _builtins.int
-    """Least tests in all; unset for 15."""
+    """Minimum total number of tests; unset for 15."""
     target_total_tests: _builtins.int
-    """Tests in all that are enough; unset for 30."""
+    """Target total number of tests; unset for 30."""
     max_total_rounds: _builtins.int
-    """Most generating rounds in all; unset for 17."""
+    """Maximum total number of generation rounds; unset for 17."""
     max_total_tokens: _builtins.int
-    """Most tokens in all; unset for 50,000."""
+    """Maximum total number of tokens; unset for 50,000."""
     parallel_categories: _builtins.bool
-    """Whether categories are worked on at the same time."""
+    """If true, categories are processed concurrently."""
     combinatorial_floor: _builtins.bool
-    """Whether to start from tests that follow from the subject's own schema, without a model; unset
-    means true where there is a subject.
+    """If true, the run starts with baseline tests, derived from the subject's schema without a model;
+    unset means true if there is a subject.
     """
     @_builtins.property
     def max_total_time(self) -> _duration_pb2.Duration:
-        """Most time in all; unset for 180 seconds."""
+        """Maximum total time; unset for 180 seconds."""
 
     def __init__(
         self,
@@ -616,14 +616,14 @@ class ScenarioStep(_message.Message):
     EXPECT_FIELD_NUMBER: _builtins.int
     EXPECT_ACCEPTED_FIELD_NUMBER: _builtins.int
     expect: _builtins.bytes
-    """JSONLogic, as JSON in UTF-8, that must hold after the turn; empty for none. It sees `state`, `turn`,
+    """JSONLogic, as JSON in UTF-8, that must hold after the turn; empty for none. It can read `state`, `turn`,
     `status` (`ongoing`, `won` or `lost`), `ending` (its id, or null) and `event` (its id, or null).
     """
     expect_accepted: _builtins.bool
-    """Whether the actions must be carried out, or must be rejected; unset for either."""
+    """If true, the actions must be performed; if false, they must be rejected; unset for either."""
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.ActionCall]:
-        """What is done."""
+        """Actions of the turn."""
 
     def __init__(
         self,
@@ -644,17 +644,17 @@ Global___ScenarioStep: _TypeAlias = ScenarioStep  # noqa: Y015
 
 @_typing.final
 class ScenarioTest(_message.Message):
-    """A test on a scenario: play, and look."""
+    """A test on a scenario: turns and expectations."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEED_FIELD_NUMBER: _builtins.int
     STEPS_FIELD_NUMBER: _builtins.int
     seed: _builtins.int
-    """Seed of the session, 0 to 2^53 - 1; unset for the scenario's own."""
+    """Seed of the session, 0 to 2^53 - 1; unset for the seed of the scenario."""
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScenarioStep]:
-        """The turns, in order."""
+        """Turns in order."""
 
     def __init__(
         self,
@@ -674,7 +674,7 @@ Global___ScenarioTest: _TypeAlias = ScenarioTest  # noqa: Y015
 
 @_typing.final
 class CommandTest(_message.Message):
-    """A test on a command: feed it, and look."""
+    """A test on a command: input and expectations."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -682,9 +682,9 @@ class CommandTest(_message.Message):
     STDIN_FIELD_NUMBER: _builtins.int
     EXPECT_EXIT_CODE_FIELD_NUMBER: _builtins.int
     stdin: _builtins.bytes
-    """What it reads from standard input."""
+    """Standard input."""
     expect_exit_code: _builtins.int
-    """Exit code it must have; unset for any."""
+    """Expected exit code; unset for any."""
     @_builtins.property
     def arguments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Arguments after those of the subject."""
@@ -708,7 +708,7 @@ Global___CommandTest: _TypeAlias = CommandTest  # noqa: Y015
 
 @_typing.final
 class TestVerdict(_message.Message):
-    """What running a test showed."""
+    """Measurements of a test."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -720,25 +720,25 @@ class TestVerdict(_message.Message):
     NEW_COVERAGE_FIELD_NUMBER: _builtins.int
     OBSERVED_FIELD_NUMBER: _builtins.int
     status: Global___TestStatus.ValueType
-    """What became of it."""
+    """Outcome."""
     runs: _builtins.int
-    """How often it was run."""
+    """Number of runs."""
     counts: _builtins.bool
-    """Whether it counts: executable, stable, and it adds coverage or kills a mutant."""
+    """True if the test counts: it is executable and stable, and it adds coverage or kills a mutant."""
     observed: _builtins.str
-    """What came out, for a person, at most 4 KiB."""
+    """Output for display, at most 4 KiB."""
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
-        """What is wrong with it, such as `TAUTOLOGY`, `STUB` or `CONTRADICTION`; `path` points into the test."""
+        """Findings, such as `TAUTOLOGY`, `STUB` or `CONTRADICTION`; `path` points into the test."""
 
     @_builtins.property
     def new_kills(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Mutants that it kills and no earlier test does."""
+        """Mutants that this test kills and no earlier test does."""
 
     @_builtins.property
     def new_coverage(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Targets that it covers and no earlier test does: the kind, a colon, and what names it there, which is a
-        JSON Pointer into the subject where that is a document.
+        """Targets that this test covers and no earlier test does: the kind, a colon, and the name of the target.
+        The name is a JSON Pointer if the subject is a document.
         """
 
     def __init__(
@@ -762,7 +762,7 @@ Global___TestVerdict: _TypeAlias = TestVerdict  # noqa: Y015
 
 @_typing.final
 class GeneratedTest(_message.Message):
-    """A test."""
+    """A generated test."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -780,36 +780,36 @@ class GeneratedTest(_message.Message):
     COMMAND_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
     test_id: _builtins.str
-    """Its id, unique in its run."""
+    """Id, unique in its run."""
     category: _builtins.str
-    """Its category."""
+    """Name of the category."""
     input: _builtins.str
-    """What is given."""
+    """Input of the test."""
     expected_output: _builtins.str
-    """What should come out; unset when only the run itself matters."""
+    """Expected output; unset if only the run itself matters."""
     reasoning: _builtins.str
-    """Why it is worth having."""
+    """Purpose of the test."""
     confidence: _builtins.float
-    """How sure its author is, 0 to 1."""
+    """Confidence of the author, 0 to 1."""
     round: _builtins.int
-    """The round of its category that made it, from 1; of the refinement, when global is true."""
+    """Round of its category, from 1; round of the refinement if global is true."""
     combinatorial: _builtins.bool
-    """Whether it follows from the subject's schema, without a model."""
+    """True if it is derived from the subject's schema, without a model."""
     @_builtins.property
     def scenario(self) -> Global___ScenarioTest:
-        """On a scenario."""
+        """A test on a scenario."""
 
     @_builtins.property
     def policy(self) -> _policy_pb2.PolicyScenario:
-        """On a policy."""
+        """A test on a policy."""
 
     @_builtins.property
     def command(self) -> Global___CommandTest:
-        """On a command."""
+        """A test on a command."""
 
     @_builtins.property
     def verdict(self) -> Global___TestVerdict:
-        """What running it showed; unset when it was not run."""
+        """Measurements; unset if it was not run."""
 
     def __init__(
         self,
@@ -848,7 +848,7 @@ Global___GeneratedTest: _TypeAlias = GeneratedTest  # noqa: Y015
 
 @_typing.final
 class Reflection(_message.Message):
-    """What a reflection said."""
+    """Reflection of the model on the tests so far."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -857,14 +857,14 @@ class Reflection(_message.Message):
     ACTION_FIELD_NUMBER: _builtins.int
     RECOMMENDATIONS_FIELD_NUMBER: _builtins.int
     category: _builtins.str
-    """The category it is about; unset when it is about all of them."""
+    """The category; unset for all categories."""
     text: _builtins.str
-    """What is there and what is missing."""
+    """Existing coverage and gaps."""
     action: Global___ReflectionAction.ValueType
-    """What it leads to."""
+    """Next step."""
     @_builtins.property
     def recommendations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What to make next; goes into the next prompt as it is."""
+        """Recommended tests; inserted verbatim into the next prompt."""
 
     def __init__(
         self,
@@ -886,7 +886,7 @@ Global___Reflection: _TypeAlias = Reflection  # noqa: Y015
 
 @_typing.final
 class Quality(_message.Message):
-    """How good the tests of a run are, measured by running them."""
+    """Measured quality of the tests of a run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -894,14 +894,14 @@ class Quality(_message.Message):
     MUTATION_FIELD_NUMBER: _builtins.int
     COUNTING_TESTS_FIELD_NUMBER: _builtins.int
     counting_tests: _builtins.int
-    """Tests that count."""
+    """Number of tests that count."""
     @_builtins.property
     def coverage(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.Coverage]:
-        """What they cover."""
+        """Coverage."""
 
     @_builtins.property
     def mutation(self) -> _quality_pb2.MutationScore:
-        """How many mutants they kill."""
+        """Mutation score."""
 
     def __init__(
         self,
@@ -920,7 +920,7 @@ Global___Quality: _TypeAlias = Quality  # noqa: Y015
 
 @_typing.final
 class TestRunStats(_message.Message):
-    """The sums of a run."""
+    """Statistics of a run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -957,38 +957,38 @@ class TestRunStats(_message.Message):
     QUALITY_FIELD_NUMBER: _builtins.int
     DUPLICATES_FIELD_NUMBER: _builtins.int
     total_tests: _builtins.int
-    """Tests kept."""
+    """Number of tests."""
     total_rounds: _builtins.int
-    """Generating rounds."""
+    """Number of generation rounds."""
     global_rounds: _builtins.int
-    """Rounds of the refinement over all categories."""
+    """Number of refinement rounds over all categories."""
     comprehensiveness_score: _builtins.int
-    """The run's own assessment, 1 to 10; unset when it did not come to one."""
+    """Self-assessment, 1 to 10; unset if none was made."""
     total_tokens_used: _builtins.int
-    """Tokens used, input and output together."""
+    """Number of tokens, input and output together."""
     stopped_by: Global___StoppedBy.ValueType
-    """Why it ended."""
+    """Reason for the end."""
     duplicates: _builtins.int
-    """Tests that were dropped as duplicates."""
+    """Number of tests dropped as duplicates."""
     @_builtins.property
     def category_rounds(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Rounds of each category, by name."""
+        """Number of rounds by category name."""
 
     @_builtins.property
     def usage(self) -> _common_pb2.ModelUsage:
-        """What was used of language models, in detail."""
+        """Model usage in detail."""
 
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
-        """How long it took."""
+        """Duration of the run."""
 
     @_builtins.property
     def uncertainties(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What the run is not sure about."""
+        """Uncertainties reported by the run."""
 
     @_builtins.property
     def quality(self) -> Global___Quality:
-        """How good the tests are; unset without a subject."""
+        """Measured quality; unset without a subject."""
 
     def __init__(
         self,
@@ -1044,54 +1044,54 @@ class TestRun(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
-    """Its id, given by the server."""
+    """Id of the run, set by the server."""
     task_id: _builtins.str
-    """The caller's name of the task."""
+    """Task name chosen by the caller."""
     task_description: _builtins.str
-    """What is to be tested."""
+    """Description of the task under test."""
     context: Global___TaskContext.ValueType
-    """What kind of task it is."""
+    """Kind of task."""
     phase: Global___TestGenPhase.ValueType
-    """What it is busy with."""
+    """Current phase."""
     current_category: _builtins.str
-    """The category it is busy with; unset when there is none."""
+    """Current category; unset for none."""
     last_sequence: _builtins.int
     """Sequence of the last recorded event."""
     @_builtins.property
     def environment(self) -> Global___EnvironmentInfo:
-        """Where it is to be done."""
+        """Environment of the task."""
 
     @_builtins.property
     def categories(self) -> _containers.RepeatedCompositeFieldContainer[Global___Category]:
-        """The categories, in order."""
+        """Categories in order."""
 
     @_builtins.property
     def config(self) -> Global___TestGenConfig:
-        """Its limits and aims, with the defaults filled in."""
+        """Limits and targets, with defaults filled in."""
 
     @_builtins.property
     def tests(self) -> _containers.RepeatedCompositeFieldContainer[Global___GeneratedTest]:
-        """Its tests, in the order in which they were made."""
+        """Tests in order of generation."""
 
     @_builtins.property
     def reflections(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reflection]:
-        """Its reflections, in order."""
+        """Reflections in order."""
 
     @_builtins.property
     def stats(self) -> Global___TestRunStats:
-        """The sums so far."""
+        """Statistics so far."""
 
     @_builtins.property
     def error(self) -> _common_pb2.ItemError:
-        """Why it failed, when it did."""
+        """Cause of the failure; set only for a failed run."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was created."""
+        """Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When its last event was recorded."""
+        """Time of the last recorded event."""
 
     def __init__(
         self,
@@ -1130,7 +1130,7 @@ Global___TestRun: _TypeAlias = TestRun  # noqa: Y015
 
 @_typing.final
 class TestRunSummary(_message.Message):
-    """A run without its weight."""
+    """Summary of a run, for lists."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1142,22 +1142,22 @@ class TestRunSummary(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
-    """Its id."""
+    """Id of the run."""
     task_id: _builtins.str
-    """The caller's name of the task."""
+    """Task name chosen by the caller."""
     phase: Global___TestGenPhase.ValueType
-    """What it is busy with."""
+    """Current phase."""
     total_tests: _builtins.int
-    """Tests kept."""
+    """Number of tests."""
     stopped_by: Global___StoppedBy.ValueType
-    """Why it ended."""
+    """Reason for the end."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was created."""
+        """Creation time."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When its last event was recorded."""
+        """Time of the last recorded event."""
 
     def __init__(
         self,
@@ -1186,7 +1186,7 @@ class TestGenEvent(_message.Message):
 
     @_typing.final
     class Start(_message.Message):
-        """The run begins."""
+        """The run starts."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1195,16 +1195,16 @@ class TestGenEvent(_message.Message):
         ENVIRONMENT_FIELD_NUMBER: _builtins.int
         CATEGORIES_FIELD_NUMBER: _builtins.int
         task_id: _builtins.str
-        """The caller's name of the task."""
+        """Task name chosen by the caller."""
         task_description: _builtins.str
-        """What is to be tested."""
+        """Description of the task under test."""
         @_builtins.property
         def environment(self) -> Global___EnvironmentInfo:
-            """Where it is to be done."""
+            """Environment of the task."""
 
         @_builtins.property
         def categories(self) -> _containers.RepeatedCompositeFieldContainer[Global___Category]:
-            """The categories, in order."""
+            """Categories in order."""
 
         def __init__(
             self,
@@ -1222,7 +1222,7 @@ class TestGenEvent(_message.Message):
 
     @_typing.final
     class Progress(_message.Message):
-        """The run went on."""
+        """Progress of the run."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1231,13 +1231,13 @@ class TestGenEvent(_message.Message):
         ROUND_NUMBER_FIELD_NUMBER: _builtins.int
         STATUS_FIELD_NUMBER: _builtins.int
         phase: Global___TestGenPhase.ValueType
-        """What it is busy with."""
+        """Current phase."""
         current_category: _builtins.str
-        """The category it is busy with; unset when there is none."""
+        """Current category; unset for none."""
         round_number: _builtins.int
         """The round, from 1."""
         status: _builtins.str
-        """One short sentence for a person."""
+        """One short sentence for display."""
         def __init__(
             self,
             *,
@@ -1256,7 +1256,7 @@ class TestGenEvent(_message.Message):
 
     @_typing.final
     class Duplicate(_message.Message):
-        """A test was made that is the same as an earlier one, and was dropped."""
+        """A duplicate of an earlier test was generated and dropped."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1264,9 +1264,9 @@ class TestGenEvent(_message.Message):
         DUPLICATE_OF_FIELD_NUMBER: _builtins.int
         LEVEL_FIELD_NUMBER: _builtins.int
         duplicate_of: _builtins.str
-        """The test that it repeats."""
+        """Id of the original test."""
         level: Global___DuplicateLevel.ValueType
-        """How it was found out."""
+        """Method of detection."""
         @_builtins.property
         def test(self) -> Global___GeneratedTest:
             """The dropped test."""
@@ -1293,10 +1293,10 @@ class TestGenEvent(_message.Message):
         TEST_ID_FIELD_NUMBER: _builtins.int
         VERDICT_FIELD_NUMBER: _builtins.int
         test_id: _builtins.str
-        """The test."""
+        """Id of the test."""
         @_builtins.property
         def verdict(self) -> Global___TestVerdict:
-            """What running it showed."""
+            """Measurements."""
 
         def __init__(
             self,
@@ -1312,14 +1312,14 @@ class TestGenEvent(_message.Message):
 
     @_typing.final
     class Complete(_message.Message):
-        """Nothing more will be made."""
+        """The run is completed."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         STATS_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def stats(self) -> Global___TestRunStats:
-            """The sums of the run."""
+            """Statistics of the run."""
 
         def __init__(
             self,
@@ -1346,26 +1346,26 @@ class TestGenEvent(_message.Message):
     run_id: _builtins.str
     """The run."""
     sequence: _builtins.int
-    """Counts the recorded events of the run, from 1, without gaps."""
+    """Number of the recorded event within the run, from 1, without gaps."""
     @_builtins.property
     def start(self) -> Global___TestGenEvent.Start:
-        """The run begins; the first event."""
+        """The run starts; the first event."""
 
     @_builtins.property
     def test(self) -> Global___GeneratedTest:
-        """A test was made."""
+        """A test was generated."""
 
     @_builtins.property
     def progress(self) -> Global___TestGenEvent.Progress:
-        """The run went on."""
+        """Progress of the run."""
 
     @_builtins.property
     def reflection(self) -> Global___Reflection:
-        """The run looked at what it has."""
+        """The model reflected on the tests so far."""
 
     @_builtins.property
     def duplicate(self) -> Global___TestGenEvent.Duplicate:
-        """A test was dropped."""
+        """A duplicate was dropped."""
 
     @_builtins.property
     def test_ran(self) -> Global___TestGenEvent.TestRan:
@@ -1377,11 +1377,11 @@ class TestGenEvent(_message.Message):
 
     @_builtins.property
     def complete(self) -> Global___TestGenEvent.Complete:
-        """Done; the last event."""
+        """The work is completed; the last event."""
 
     @_builtins.property
     def error(self) -> _common_pb2.ItemError:
-        """The run failed. What was made is kept; the last event."""
+        """The run failed; the last event. Its tests remain stored."""
 
     def __init__(
         self,
@@ -1425,34 +1425,34 @@ class GenerateTestsRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     BUDGET_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it follows the same run (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request follows the same run (stored for 24 hours)."""
     task_id: _builtins.str
-    """The caller's name of the task; may be empty."""
+    """Task name chosen by the caller; may be empty."""
     task_description: _builtins.str
-    """Required. What is to be tested; at most 100 KiB of UTF-8."""
+    """Required. Description of the task under test; at most 100 KiB of UTF-8."""
     context: Global___TaskContext.ValueType
-    """What kind of task it is."""
+    """Kind of task."""
     model: _builtins.str
     """`provider/model` that writes; empty for the configured one."""
     @_builtins.property
     def environment(self) -> Global___EnvironmentInfo:
-        """Where it is to be done; unset when it does not matter."""
+        """Environment of the task; unset if irrelevant."""
 
     @_builtins.property
     def categories(self) -> _containers.RepeatedCompositeFieldContainer[Global___Category]:
-        """The categories, in order; required with TASK_CONTEXT_CUSTOM, empty otherwise."""
+        """Categories in order; required with TASK_CONTEXT_CUSTOM, empty otherwise."""
 
     @_builtins.property
     def config(self) -> Global___TestGenConfig:
-        """Limits and aims; unset for the defaults."""
+        """Limits and targets; unset for the defaults."""
 
     @_builtins.property
     def subject(self) -> Global___Subject:
-        """What the tests are run on; unset for nothing."""
+        """Subject under test; unset for none."""
 
     @_builtins.property
     def budget(self) -> _common_pb2.Budget:
-        """Caps on the model work, beside those of config."""
+        """Budget of the model usage, in addition to the limits of config."""
 
     def __init__(
         self,
@@ -1511,7 +1511,7 @@ class ResumeTestsRequest(_message.Message):
     run_id: _builtins.str
     """Required. The run."""
     after_sequence: _builtins.int
-    """The last event received; 0 for all."""
+    """Sequence of the last event received; 0 for all events."""
     def __init__(
         self,
         *,
@@ -1564,22 +1564,22 @@ class RunTestsRequest(_message.Message):
     MUTATION_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it continues or repeats the same work (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request continues or repeats the same work (stored for 24 hours)."""
     run_id: _builtins.str
-    """The run whose tests to run, with their verdicts stored in it; empty to use the tests below."""
+    """The run whose tests are run; their verdicts are stored in it. Empty to use the tests below."""
     repetitions: _builtins.int
-    """How often to run each; 0 for 5."""
+    """Number of repetitions of each test; 0 for 5."""
     mutation: _builtins.bool
-    """Whether to measure the mutation score as well."""
+    """If true, measure the mutation score as well."""
     after_sequence: _builtins.int
-    """Leave out events up to this one; 0 for all."""
+    """Sequence of the last event to skip; 0 for all events."""
     @_builtins.property
     def tests(self) -> _containers.RepeatedCompositeFieldContainer[Global___GeneratedTest]:
-        """The tests to run, at most 1,000; empty to use those of the run above."""
+        """Tests to run, at most 1,000; empty to use those of the run above."""
 
     @_builtins.property
     def subject(self) -> Global___Subject:
-        """What to run them on; required without a run, whose own subject it is otherwise."""
+        """Subject under test; required without a run. With a run, the subject of the run is used."""
 
     def __init__(
         self,
@@ -1610,7 +1610,7 @@ class RunTestsResponse(_message.Message):
     TEST_RAN_FIELD_NUMBER: _builtins.int
     MEASURED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Counts the events of this call, from 1, without gaps."""
+    """Number of the event within this call, from 1, without gaps."""
     @_builtins.property
     def test_ran(self) -> Global___TestGenEvent.TestRan:
         """A test was run."""
@@ -1644,7 +1644,7 @@ class GetTestRunRequest(_message.Message):
 
     RUN_ID_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the run."""
     def __init__(
         self,
         *,
@@ -1667,7 +1667,7 @@ class GetTestRunResponse(_message.Message):
     RUN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def run(self) -> Global___TestRun:
-        """As it is stored."""
+        """The stored run."""
 
     def __init__(
         self,
@@ -1684,7 +1684,7 @@ Global___GetTestRunResponse: _TypeAlias = GetTestRunResponse  # noqa: Y015
 
 @_typing.final
 class ListTestRunsRequest(_message.Message):
-    """Which runs to list."""
+    """Filter and page of a list of runs."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1694,9 +1694,9 @@ class ListTestRunsRequest(_message.Message):
     task_id: _builtins.str
     """Only runs of this task; empty for all."""
     page_size: _builtins.int
-    """Most runs to return; 0 for 50, more than 1,000 counts as 1,000."""
+    """Maximum number of runs to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
-    """`next_page_token` of the page before; empty for the first page."""
+    """`next_page_token` of the previous page; empty for the first page."""
     def __init__(
         self,
         *,
@@ -1721,7 +1721,7 @@ class ListTestRunsResponse(_message.Message):
     RUNS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Asks for the next page; empty on the last one."""
+    """Token of the next page; empty on the last page."""
     @_builtins.property
     def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TestRunSummary]:
         """Newest first."""
@@ -1749,9 +1749,9 @@ class CancelTestRunRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it succeeds again (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
     run_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the run."""
     def __init__(
         self,
         *,
@@ -1768,14 +1768,14 @@ Global___CancelTestRunRequest: _TypeAlias = CancelTestRunRequest  # noqa: Y015
 
 @_typing.final
 class CancelTestRunResponse(_message.Message):
-    """The stopped run."""
+    """The cancelled run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RUN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def run(self) -> Global___TestRun:
-        """As it is stored."""
+        """The stored run."""
 
     def __init__(
         self,
@@ -1799,9 +1799,9 @@ class DeleteTestRunRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Required. UUID that names this request; sent again, it succeeds again (kept 24 hours)."""
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
     run_id: _builtins.str
-    """Required. Its id."""
+    """Required. Id of the run."""
     def __init__(
         self,
         *,
@@ -1818,7 +1818,7 @@ Global___DeleteTestRunRequest: _TypeAlias = DeleteTestRunRequest  # noqa: Y015
 
 @_typing.final
 class DeleteTestRunResponse(_message.Message):
-    """The run is gone."""
+    """Empty: the run was deleted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1845,9 +1845,9 @@ class ExportTestsRequest(_message.Message):
     run_id: _builtins.str
     """Required. The run."""
     format: Global___TestFormat.ValueType
-    """Required. What the file looks like."""
+    """Required. File format."""
     counting_only: _builtins.bool
-    """Whether to leave out tests that do not count."""
+    """If true, tests that do not count are left out."""
     def __init__(
         self,
         *,
@@ -1874,7 +1874,7 @@ class ExportTestsResponse(_message.Message):
     sequence: _builtins.int
     """Counts the parts, from 1, without gaps."""
     chunk: _builtins.bytes
-    """The next bytes of the file, at most 1 MiB."""
+    """Next bytes of the file, at most 1 MiB."""
     def __init__(
         self,
         *,

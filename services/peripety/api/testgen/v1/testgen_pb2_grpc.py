@@ -26,19 +26,19 @@ if _version_not_supported:
 
 
 class TestGenServiceStub:
-    """Tests for a task, written one at a time in rounds with reflection, and measured by what they catch.
+    """Tests for a task: generated in rounds with reflection, and measured by coverage and mutation score.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such run or test;
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the run or test does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A limit of the run itself is no error: the run completes with what it has and names the limit in
-    `stopped_by`. A test that was generated is never thrown away.
+    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A limit of the run is not an error: the run completes with its tests and reports the limit in
+    `stopped_by`. Generated tests are never discarded.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeTests.
+    A run continues when its stream is lost. Follow it again with ResumeTests.
     """
 
     def __init__(self, channel):
@@ -90,19 +90,19 @@ class TestGenServiceStub:
 
 
 class TestGenServiceServicer:
-    """Tests for a task, written one at a time in rounds with reflection, and measured by what they catch.
+    """Tests for a task: generated in rounds with reflection, and measured by coverage and mutation score.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such run or test;
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the run or test does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A limit of the run itself is no error: the run completes with what it has and names the limit in
-    `stopped_by`. A test that was generated is never thrown away.
+    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A limit of the run is not an error: the run completes with its tests and reports the limit in
+    `stopped_by`. Generated tests are never discarded.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeTests.
+    A run continues when its stream is lost. Follow it again with ResumeTests.
     """
 
     def GenerateTests(self, request, context):
@@ -113,8 +113,8 @@ class TestGenServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResumeTests(self, request, context):
-        """Streams the events of a run that come after a given one: recorded ones first, then live ones.
-        A run that stopped because its server did is taken up where it was.
+        """Streams the events of a run that follow a given one: recorded events first, then live events.
+        A run that stopped with its server resumes where it was.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -142,7 +142,7 @@ class TestGenServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelTestRun(self, request, context):
-        """Stops a run. Its tests are kept.
+        """Stops a run. Its tests remain stored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -214,19 +214,19 @@ def add_TestGenServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TestGenService:
-    """Tests for a task, written one at a time in rounds with reflection, and measured by what they catch.
+    """Tests for a task: generated in rounds with reflection, and measured by coverage and mutation score.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such run or test;
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the run or test does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A limit of the run itself is no error: the run completes with what it has and names the limit in
-    `stopped_by`. A test that was generated is never thrown away.
+    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A limit of the run is not an error: the run completes with its tests and reports the limit in
+    `stopped_by`. Generated tests are never discarded.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeTests.
+    A run continues when its stream is lost. Follow it again with ResumeTests.
     """
 
     @staticmethod

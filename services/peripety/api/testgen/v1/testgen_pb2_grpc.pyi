@@ -27,19 +27,19 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TestGenServiceStub:
-    """Tests for a task, written one at a time in rounds with reflection, and measured by what they catch.
+    """Tests for a task: generated in rounds with reflection, and measured by coverage and mutation score.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such run or test;
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the run or test does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A limit of the run itself is no error: the run completes with what it has and names the limit in
-    `stopped_by`. A test that was generated is never thrown away.
+    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A limit of the run is not an error: the run completes with its tests and reports the limit in
+    `stopped_by`. Generated tests are never discarded.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeTests.
+    A run continues when its stream is lost. Follow it again with ResumeTests.
     """
 
     @_typing.overload
@@ -49,8 +49,8 @@ class TestGenServiceStub:
     GenerateTests: _grpc.UnaryStreamMultiCallable[_testgen_pb2.GenerateTestsRequest, _testgen_pb2.GenerateTestsResponse]
     """Starts a run and streams it. The last event is `complete` or `error`."""
     ResumeTests: _grpc.UnaryStreamMultiCallable[_testgen_pb2.ResumeTestsRequest, _testgen_pb2.ResumeTestsResponse]
-    """Streams the events of a run that come after a given one: recorded ones first, then live ones.
-    A run that stopped because its server did is taken up where it was.
+    """Streams the events of a run that follow a given one: recorded events first, then live events.
+    A run that stopped with its server resumes where it was.
     """
     RunTests: _grpc.UnaryStreamMultiCallable[_testgen_pb2.RunTestsRequest, _testgen_pb2.RunTestsResponse]
     """Runs tests on a subject, several times each, and measures them. Calls no model."""
@@ -59,7 +59,7 @@ class TestGenServiceStub:
     ListTestRuns: _grpc.UnaryUnaryMultiCallable[_testgen_pb2.ListTestRunsRequest, _testgen_pb2.ListTestRunsResponse]
     """Lists runs, newest first, without their tests."""
     CancelTestRun: _grpc.UnaryUnaryMultiCallable[_testgen_pb2.CancelTestRunRequest, _testgen_pb2.CancelTestRunResponse]
-    """Stops a run. Its tests are kept."""
+    """Stops a run. Its tests remain stored."""
     DeleteTestRun: _grpc.UnaryUnaryMultiCallable[_testgen_pb2.DeleteTestRunRequest, _testgen_pb2.DeleteTestRunResponse]
     """Deletes a run with its tests."""
     ExportTests: _grpc.UnaryStreamMultiCallable[_testgen_pb2.ExportTestsRequest, _testgen_pb2.ExportTestsResponse]
@@ -67,27 +67,27 @@ class TestGenServiceStub:
 
 @_typing.type_check_only
 class TestGenServiceAsyncStub(TestGenServiceStub):
-    """Tests for a task, written one at a time in rounds with reflection, and measured by what they catch.
+    """Tests for a task: generated in rounds with reflection, and measured by coverage and mutation score.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such run or test;
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the run or test does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A limit of the run itself is no error: the run completes with what it has and names the limit in
-    `stopped_by`. A test that was generated is never thrown away.
+    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A limit of the run is not an error: the run completes with its tests and reports the limit in
+    `stopped_by`. Generated tests are never discarded.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeTests.
+    A run continues when its stream is lost. Follow it again with ResumeTests.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GenerateTests: _aio.UnaryStreamMultiCallable[_testgen_pb2.GenerateTestsRequest, _testgen_pb2.GenerateTestsResponse]  # type: ignore[assignment]
     """Starts a run and streams it. The last event is `complete` or `error`."""
     ResumeTests: _aio.UnaryStreamMultiCallable[_testgen_pb2.ResumeTestsRequest, _testgen_pb2.ResumeTestsResponse]  # type: ignore[assignment]
-    """Streams the events of a run that come after a given one: recorded ones first, then live ones.
-    A run that stopped because its server did is taken up where it was.
+    """Streams the events of a run that follow a given one: recorded events first, then live events.
+    A run that stopped with its server resumes where it was.
     """
     RunTests: _aio.UnaryStreamMultiCallable[_testgen_pb2.RunTestsRequest, _testgen_pb2.RunTestsResponse]  # type: ignore[assignment]
     """Runs tests on a subject, several times each, and measures them. Calls no model."""
@@ -96,26 +96,26 @@ class TestGenServiceAsyncStub(TestGenServiceStub):
     ListTestRuns: _aio.UnaryUnaryMultiCallable[_testgen_pb2.ListTestRunsRequest, _testgen_pb2.ListTestRunsResponse]  # type: ignore[assignment]
     """Lists runs, newest first, without their tests."""
     CancelTestRun: _aio.UnaryUnaryMultiCallable[_testgen_pb2.CancelTestRunRequest, _testgen_pb2.CancelTestRunResponse]  # type: ignore[assignment]
-    """Stops a run. Its tests are kept."""
+    """Stops a run. Its tests remain stored."""
     DeleteTestRun: _aio.UnaryUnaryMultiCallable[_testgen_pb2.DeleteTestRunRequest, _testgen_pb2.DeleteTestRunResponse]  # type: ignore[assignment]
     """Deletes a run with its tests."""
     ExportTests: _aio.UnaryStreamMultiCallable[_testgen_pb2.ExportTestsRequest, _testgen_pb2.ExportTestsResponse]  # type: ignore[assignment]
     """Streams the tests of a run as a file."""
 
 class TestGenServiceServicer:
-    """Tests for a task, written one at a time in rounds with reflection, and measured by what they catch.
+    """Tests for a task: generated in rounds with reflection, and measured by coverage and mutation score.
 
-    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, an UPPER_SNAKE reason), and
+    Errors are `google.rpc.Status` with one `ErrorInfo` (domain `peripety`, reason: see `ErrorReason`), and
     `BadRequest`, `QuotaFailure` or `RetryInfo` where they apply:
-    - INVALID_ARGUMENT: a field is wrong; NOT_FOUND: no such run or test;
+    - INVALID_ARGUMENT: a field is invalid; NOT_FOUND: the run or test does not exist;
     - ALREADY_EXISTS: the request_id was used for a different request;
     - FAILED_PRECONDITION: the run is not in a state that allows this;
-    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a part we depend on does not answer;
-    - UNIMPLEMENTED: this server lacks the call, or a field that is set (reason `FIELD_UNSUPPORTED`).
-    A limit of the run itself is no error: the run completes with what it has and names the limit in
-    `stopped_by`. A test that was generated is never thrown away.
+    - RESOURCE_EXHAUSTED: the server is busy; UNAVAILABLE: a dependency does not answer;
+    - UNIMPLEMENTED: this server does not support the call or a field that is set (reason `FIELD_UNSUPPORTED`).
+    A limit of the run is not an error: the run completes with its tests and reports the limit in
+    `stopped_by`. Generated tests are never discarded.
 
-    A run outlives its stream: a lost connection does not stop it. Follow it again with ResumeTests.
+    A run continues when its stream is lost. Follow it again with ResumeTests.
     """
 
     def GenerateTests(
@@ -130,8 +130,8 @@ class TestGenServiceServicer:
         request: _testgen_pb2.ResumeTestsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_testgen_pb2.ResumeTestsResponse], _abc.AsyncIterator[_testgen_pb2.ResumeTestsResponse]]:
-        """Streams the events of a run that come after a given one: recorded ones first, then live ones.
-        A run that stopped because its server did is taken up where it was.
+        """Streams the events of a run that follow a given one: recorded events first, then live events.
+        A run that stopped with its server resumes where it was.
         """
 
     def RunTests(
@@ -160,7 +160,7 @@ class TestGenServiceServicer:
         request: _testgen_pb2.CancelTestRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_testgen_pb2.CancelTestRunResponse, _abc.Awaitable[_testgen_pb2.CancelTestRunResponse]]:
-        """Stops a run. Its tests are kept."""
+        """Stops a run. Its tests remain stored."""
 
     def DeleteTestRun(
         self,
