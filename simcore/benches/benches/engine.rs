@@ -8,9 +8,9 @@ use std::time::Duration;
 use cpu_time::ProcessTime;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
-use simcore::logic::{Data, Rule};
+use simcore::jsonlogic::{Data, Rule};
 use simcore::value::Object;
-use simcore::{Isa, Program, border, canonical};
+use simcore::{Isa, Program, canonical_json, strict_json};
 use simcore_benches::cases;
 
 const SEED: u64 = 1;
@@ -95,7 +95,7 @@ fn live_turn(criterion: &mut Criterion<CpuTime>) {
             let mut state = start.clone();
             let acted = program.act(&mut state, "action0", b"{}");
             let stepped = program.step(&mut state);
-            let hash = state.tree_json().map(|tree| canonical::sha256_hex(tree.as_bytes()));
+            let hash = state.tree_json().map(|tree| canonical_json::sha256_hex(tree.as_bytes()));
             black_box((acted, stepped, hash))
         });
     });
@@ -115,7 +115,7 @@ fn compile(criterion: &mut Criterion<CpuTime>) {
 /// A compiled expression over data.
 fn evaluate(criterion: &mut Criterion<CpuTime>) {
     let document = cases::document("logic").unwrap_or_else(|message| panic!("{message}"));
-    let document = border::parse_canonical(&document).unwrap_or_else(|error| panic!("{error}"));
+    let document = strict_json::parse_canonical(&document).unwrap_or_else(|error| panic!("{error}"));
     let member = |name| document.as_object().and_then(|members| members.get(name)).cloned();
     let (Some(rules), Some(data)) = (member("rules"), member("data")) else {
         panic!("logic.json is incomplete")

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use simcore::{Executor, Isa, Program, Value, border};
+use simcore::{Executor, Isa, Program, Value, strict_json};
 
 /// Where the scenarios are unless `PERIPETY_BENCH_SPECS` names another folder.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/specs");
@@ -53,7 +53,7 @@ pub fn dry_run(program: &Program, isa: Isa, seed: u64, runs: u64, digest: bool) 
     );
     let report = program.dry_run_by(Executor::Lockstep(isa), options.as_bytes());
     let report = report.map_err(|error| error.to_string())?;
-    let report = border::parse_canonical(report.as_bytes()).map_err(|error| error.to_string())?;
+    let report = strict_json::parse_canonical(report.as_bytes()).map_err(|error| error.to_string())?;
     counts(&report).ok_or_else(|| "the report lacks a member".to_owned())
 }
 

@@ -2,12 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use simcore::{Program, border, canonical};
+use simcore::{Program, canonical_json, strict_json};
 use simcore_fuzz::survive;
 
 fuzz_target!(|document: &[u8]| {
-    let Ok(value) = border::parse(document) else { return };
-    let text = canonical::text(&value).expect("what was parsed can be written");
+    let Ok(value) = strict_json::parse(document) else { return };
+    let text = canonical_json::text(&value).expect("what was parsed can be written");
     if let Ok(program) = Program::new(text.as_bytes()) {
         survive(&program);
     }

@@ -2,12 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use simcore::{Policy, border, canonical};
+use simcore::{Policy, canonical_json, strict_json};
 
 fuzz_target!(|input: &[u8]| {
     let mut lines = input.split(|byte| *byte == b'\n');
-    let Ok(value) = border::parse(lines.next().unwrap_or_default()) else { return };
-    let text = canonical::text(&value).expect("what was parsed can be written");
+    let Ok(value) = strict_json::parse(lines.next().unwrap_or_default()) else { return };
+    let text = canonical_json::text(&value).expect("what was parsed can be written");
     let Ok(policy) = Policy::new(text.as_bytes()) else { return };
     let mut reading = policy.reading();
     let read = lines.filter(|line| reading.add_document(line).is_ok()).count();

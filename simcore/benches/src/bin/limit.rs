@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use cpu_time::ProcessTime;
 use simcore::{Isa, Program};
-use simcore_benches::by_hand::{self, Mixed, Numeric, Scenario, Scheduled};
 use simcore_benches::cases::{self, Counts};
+use simcore_benches::handwritten::{self, Mixed, Numeric, Scenario, Scheduled};
 
 const SEED: u64 = 1;
 /// How many runs have to come out the same.
@@ -33,7 +33,7 @@ struct Case {
 const CASES: [Case; 3] = [case::<Numeric>("numeric"), case::<Mixed>("mixed"), case::<Scheduled>("scheduled")];
 
 const fn case<S: Scenario>(name: &'static str) -> Case {
-    Case { name, hand: by_hand::dry_run::<S>, digest: by_hand::digest::<S> }
+    Case { name, hand: handwritten::dry_run::<S>, digest: handwritten::digest::<S> }
 }
 
 /// Somebody who plays so many runs.

@@ -1,9 +1,9 @@
 //! Python bindings of the engine: each function hands its bytes on and turns a refusal into a `SimcoreError`.
 
-mod making;
 mod patterns;
 mod policies;
 mod rules;
+mod to_python;
 mod values;
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use simcore::{Executor, Spotless, border, canonical, logic, rng};
+use simcore::{Executor, Spotless, canonical_json, jsonlogic, rng, strict_json};
 
 /// Programs are many small values, made by one thread and freed by another; the allocator of the C library takes a
 /// quarter of the time of checking documents.
@@ -178,15 +178,15 @@ impl State {
 /// The canonical bytes of a document that passes the strict JSON border.
 #[pyfunction]
 fn parse(document: &[u8]) -> PyResult<Vec<u8>> {
-    bytes(border::parse(document).and_then(|value| canonical::text(&value)))
+    bytes(strict_json::parse(document).and_then(|value| canonical_json::text(&value)))
 }
 
 /// The canonical bytes of a JSONLogic expression's value over data, both canonical.
 #[pyfunction]
 fn evaluate(logic: &[u8], data: &[u8]) -> PyResult<Vec<u8>> {
-    let logic = border::parse_canonical(logic).map_err(raised)?;
-    let data = border::parse_canonical(data).map_err(raised)?;
-    bytes(logic::evaluate(&logic, &data).and_then(|value| canonical::text(&value)))
+    let logic = strict_json::parse_canonical(logic).map_err(raised)?;
+    let data = strict_json::parse_canonical(data).map_err(raised)?;
+    bytes(jsonlogic::evaluate(&logic, &data).and_then(|value| canonical_json::text(&value)))
 }
 
 /// A program from a validated document.

@@ -1,14 +1,14 @@
 //! JSONLogic on its own: rules compiled once, over data parsed once or given as Python objects.
 
 use pyo3::prelude::*;
-use simcore::{Error, Value, logic};
+use simcore::{Error, Value, jsonlogic};
 
 use crate::values::{object_of, value_of};
 
 /// A compiled expression: immutable, safe to share between threads.
 #[pyclass(frozen, module = "peripety_simcore")]
 pub(crate) struct Rule {
-    rule: logic::Rule,
+    rule: jsonlogic::Rule,
     refusal: Refusal,
 }
 
@@ -26,7 +26,7 @@ impl Rule {
     fn new(py: Python<'_>, logic: &Bound<'_, PyAny>, refusal: Py<PyAny>) -> PyResult<Self> {
         let refusal = Refusal(refusal);
         let logic = value_of(logic).map_err(|error| refusal.raised(py, &error))?;
-        Ok(Self { rule: logic::Rule::new(&logic), refusal })
+        Ok(Self { rule: jsonlogic::Rule::new(&logic), refusal })
     }
 
     /// The value over data: `Data`, or anything of which `Data` can be made.
@@ -42,7 +42,7 @@ impl Rule {
 
 impl Rule {
     fn value<'py>(&self, py: Python<'py>, data: &Value) -> PyResult<Bound<'py, PyAny>> {
-        match self.rule.borrowed(logic::Data::Value(data)) {
+        match self.rule.borrowed(jsonlogic::Data::Value(data)) {
             Ok(value) => object_of(py, &value),
             Err(error) => Err(self.refusal.raised(py, &error)),
         }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use simcore::border::{self, MAX_CANONICAL_BYTES, MAX_DEPTH, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES};
+use simcore::strict_json::{
+    self, MAX_CANONICAL_BYTES, MAX_DEPTH, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES,
+};
 use simcore::{Bump, Code, Error, Node, Result, Value};
 
-use crate::making::{InArena, Make, Shared, text};
+use crate::to_python::{InArena, Make, Shared, text};
 
 /// So many there may be: the values of a document, and texts as long as what the engine itself writes.
 const ALL: Size = Size { nodes: MAX_NODES, bytes: MAX_CANONICAL_BYTES };
@@ -31,7 +33,7 @@ struct Size {
 /// What the border refuses, and `NOT_JSON` for what JSON cannot hold.
 pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> Result<Value> {
     if let Ok(document) = object.cast::<PyBytes>() {
-        return border::parse(document.as_bytes());
+        return strict_json::parse(document.as_bytes());
     }
     Reader::new(Shared, ALL, true).value(object, 0)
 }

@@ -5,22 +5,23 @@
 //! that shows in the report.
 
 mod interpreter;
-mod looking_ahead;
-mod pieces;
+mod lookahead;
 mod report;
+pub(crate) mod statistics;
+mod work_pieces;
 
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use crate::border;
-use crate::canonical;
-use crate::detail::Watched;
+use crate::canonical_json;
+use crate::document;
+use crate::dry_run::statistics::Watched;
 use crate::error::{Code, Error, Result};
-use crate::lanes::{self, Ended, Isa, Machine, Task};
 use crate::personas::Persona;
 use crate::program::Program;
-use crate::read;
+use crate::simd::{self, Ended, Isa, Machine, Task};
 use crate::state::State;
+use crate::strict_json;
 use crate::turn::check_ongoing;
 use crate::value::Value;
 
@@ -137,10 +138,10 @@ impl Program {
             }
             _ => None,
         };
-        let tally = pieces::play(options.first_run..end, options.persona, options.threads, |runs| {
+        let tally = work_pieces::play(options.first_run..end, options.persona, options.threads, |runs| {
             play_piece(self, lockstep, start, options, runs)
         })?;
-        canonical::text(&tally.report(self, options))
+        canonical_json::text(&tally.report(self, options))
     }
 
     /// Whether ordinary runs of this program are played in lockstep.
@@ -159,29 +160,29 @@ impl Program {
 impl Options {
     /// The options in a document; a scenario has the horizon that is meant where none is named.
     fn read(document: &[u8], horizon: u64) -> Result<Self> {
-        Self::new(&border::parse_canonical(document)?, horizon).map_err(|_| unknown())
+        Self::new(&strict_json::parse_canonical(document)?, horizon).map_err(|_| unknown())
     }
 
     fn new(options: &Value, horizon: u64) -> Result<Self> {
-        let options = read::object(options)?;
-        let seed = read::text(read::field(options, "seed")?)?;
-        let threads = options.get("threads").map(read::count).transpose()?;
+        let options = document::object(options)?;
+        let seed = document::text(document::field(options, "seed")?)?;
+        let threads = options.get("threads").map(document::count).transpose()?;
         Ok(Self {
-            runs: read::count(read::field(options, "runs")?)?,
-            first_run: read::count(read::field(options, "first_run")?)?,
-            seed: seed.parse().map_err(|_| read::invalid("a seed is expected"))?,
-            persona: Persona::named(read::text(read::field(options, "persona")?)?)
-                .ok_or_else(|| read::invalid("a persona is expected"))?,
-            horizon: options.get("horizon").map_or(Ok(horizon), read::count)?,
-            acted: options.get("acted").map_or(Ok(false), read::boolean)?,
-            digest: options.get("digest").map_or(Ok(false), read::boolean)?,
-            watched: if options.get("detail").map_or(Ok(false), read::boolean)? {
-                Some(read::list_or_empty(options, "watch")?.iter().map(watched).collect::<Result<_>>()?)
+            runs: document::count(document::field(options, "runs")?)?,
+            first_run: document::count(document::field(options, "first_run")?)?,
+            seed: seed.parse().map_err(|_| document::invalid("a seed is expected"))?,
+            persona: Persona::named(document::text(document::field(options, "persona")?)?)
+                .ok_or_else(|| document::invalid("a persona is expected"))?,
+            horizon: options.get("horizon").map_or(Ok(horizon), document::count)?,
+            acted: options.get("acted").map_or(Ok(false), document::boolean)?,
+            digest: options.get("digest").map_or(Ok(false), document::boolean)?,
+            watched: if options.get("detail").map_or(Ok(false), document::boolean)? {
+                Some(document::list_or_empty(options, "watch")?.iter().map(watched).collect::<Result<_>>()?)
             } else {
                 None
             },
             threads: threads
-                .map_or_else(pieces::all_threads, |threads| usize::try_from(threads).unwrap_or(1)),
+                .map_or_else(work_pieces::all_threads, |threads| usize::try_from(threads).unwrap_or(1)),
         })
     }
 }
@@ -192,11 +193,11 @@ fn unknown() -> Error {
 
 /// A number to watch, `[path, scale]`.
 fn watched(pair: &Value) -> Result<Watched> {
-    let [path, scale] = read::list(pair)? else {
-        return Err(read::invalid("a path and a scale are expected"));
+    let [path, scale] = document::list(pair)? else {
+        return Err(document::invalid("a path and a scale are expected"));
     };
-    Watched::new(read::text(path)?.into(), read::number(scale)?)
-        .ok_or_else(|| read::invalid("a path of the state and a scale are expected"))
+    Watched::new(document::text(path)?.into(), document::number(scale)?)
+        .ok_or_else(|| document::invalid("a path of the state and a scale are expected"))
 }
 
 fn play_piece(
@@ -217,7 +218,7 @@ fn play_piece(
     let Options { seed, persona, horizon, acted, digest, .. } = *options;
     let watched = options.watched.as_deref();
     let task = Task { program, runs, seed, persona, horizon, acted, digest, watched };
-    let ordinary = lanes::play(machine, task, isa);
+    let ordinary = simd::play(machine, task, isa);
     tally.add_ordinary(&ordinary);
     for (run, ended, turns, hash) in &ordinary.states {
         tally.add_state(*run, &Outcome::from(*ended), *turns, hash);

@@ -5,11 +5,11 @@ mod transaction;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::document;
 use crate::durations;
 use crate::error::Result;
-use crate::json::{Json, Members, View};
+use crate::json_node::{Json, Members, View};
 use crate::paths::{Segment, format_path, parse_path};
-use crate::read;
 use crate::value::Value;
 
 pub(crate) use transaction::{Transaction, Undo};
@@ -81,14 +81,14 @@ impl<'v> Compiling<'v> {
 impl Effect {
     /// Compile a list of effects that happen at once.
     pub(crate) fn list<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
-        read::each(read::list(effects)?, |_, effect| {
+        document::each(document::list(effects)?, |_, effect| {
             Ok(Self { source: Value::Null, deed: Deed::new(effect, compiling)? })
         })
     }
 
     /// Compile a list of effects that a schedule holds.
     pub(crate) fn scheduled<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
-        read::each(read::list(effects)?, |_, effect| {
+        document::each(document::list(effects)?, |_, effect| {
             Ok(Self { source: effect.to_value(), deed: Deed::new(effect, compiling)? })
         })
     }
@@ -111,13 +111,13 @@ impl Effect {
 
 impl Deed {
     fn new<'v>(effect: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Self> {
-        let members = read::object(effect)?;
-        Ok(match read::text(read::field(members, "op")?)? {
-            "addlog" => Self::AddLog(read::text(read::field(members, "message")?)?.into()),
+        let members = document::object(effect)?;
+        Ok(match document::text(document::field(members, "op")?)? {
+            "addlog" => Self::AddLog(document::text(document::field(members, "message")?)?.into()),
             "schedule" => Self::Schedule {
-                id: read::text(read::field(members, "id")?)?.into(),
+                id: document::text(document::field(members, "id")?)?.into(),
                 due: Due::new(members, compiling.turn_minutes)?,
-                effects: Effect::scheduled(read::field(members, "effects")?, compiling)?,
+                effects: Effect::scheduled(document::field(members, "effects")?, compiling)?,
             },
             operation => write(members, operation, compiling)?,
         })
@@ -130,10 +130,10 @@ fn write<'v, T: Json>(
     compiling: &mut Compiling<'v>,
 ) -> Result<Deed> {
     let operation =
-        Operation::named(operation).ok_or_else(|| read::invalid("an effect has an unknown op"))?;
-    let path = compiling.path(read::text(read::field(effect, "path")?)?)?;
+        Operation::named(operation).ok_or_else(|| document::invalid("an effect has an unknown op"))?;
+    let path = compiling.path(document::text(document::field(effect, "path")?)?)?;
     if operation == Operation::Set && path.steps().is_empty() {
-        return Err(read::invalid("the whole state cannot be set"));
+        return Err(document::invalid("the whole state cannot be set"));
     }
     let value = effect.get("value").map_or(Value::Null, Json::to_value);
     Ok(Deed::Write { operation, path, value })
@@ -162,11 +162,11 @@ impl Due {
     pub(crate) fn new<T: Json>(schedule: Members<'_, T>, turn_minutes: u64) -> Result<Self> {
         let turns = |value: &T| match value.view() {
             View::Text(duration) => durations::turns(duration, turn_minutes),
-            _ => read::count(value),
+            _ => document::count(value),
         };
         match schedule.get("at") {
             Some(at) => Ok(Self::At(turns(at)?)),
-            None => Ok(Self::After(turns(read::field(schedule, "after")?)?)),
+            None => Ok(Self::After(turns(document::field(schedule, "after")?)?)),
         }
     }
 

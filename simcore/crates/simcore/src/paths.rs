@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::border::{self, MAX_KEY_BYTES};
-use crate::canonical::write_string;
+use crate::canonical_json::write_string;
 use crate::error::{Code, Error, Result};
+use crate::strict_json::{self, MAX_KEY_BYTES};
 use crate::value::Value;
 
 /// Keys that are dangerous to clients in other languages.
@@ -214,7 +214,7 @@ fn read_steps<'a>(text: &'a str, name: Name, steps: &mut Vec<Step<'a>>) -> Optio
 fn bracket(text: &str) -> Option<(Step<'_>, &str)> {
     if text.starts_with('"') {
         let (quoted, rest) = text.split_at_checked(quoted_length(text)?)?;
-        let Ok(Value::Text(name)) = border::parse(quoted.as_bytes()) else { return None };
+        let Ok(Value::Text(name)) = strict_json::parse(quoted.as_bytes()) else { return None };
         Some((Step::Name(name.to_string().into()), rest.strip_prefix(']')?))
     } else {
         let (digits, rest) = text.split_once(']')?;
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn digits_are_an_index_only_in_an_array() {
-        let value = border::parse(br#"{"a":{"0":1},"b":[2]}"#).unwrap();
+        let value = strict_json::parse(br#"{"a":{"0":1},"b":[2]}"#).unwrap();
         let found = |path| lookup(&value, &split_variable(path)).and_then(Value::as_number);
         assert_eq!(found("a.0"), Some(1.0));
         assert_eq!(found("a[0]"), None);

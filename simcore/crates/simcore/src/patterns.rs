@@ -5,7 +5,7 @@
 //! tried as a whole, in the order of the patterns.
 
 mod anchors;
-mod parts;
+mod literal_index;
 mod predicate;
 
 use anchors::Anchors;

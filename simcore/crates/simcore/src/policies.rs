@@ -3,33 +3,32 @@
 //! docs/policies.md says what they mean. What a rule says of a tool alone is worked out once, so that a request meets
 //! only the rules that may hold for its tool, and texts are read once for all rules.
 
-mod calls;
+mod attributes;
 mod conditions;
+mod decision_cache;
 mod entries;
-mod facts;
-mod kinds;
-mod reading;
 mod requests;
 mod tools;
+mod value_kinds;
+mod value_parsing;
 
 use std::sync::OnceLock;
 
 use bumpalo::Bump;
 
-use crate::border;
-use crate::canonical::Members as Written;
+use crate::canonical_json::Members as Written;
+use crate::document;
 use crate::error::Result;
-use crate::json::{Json, Members};
-use crate::node::Node;
-use crate::read;
-pub use calls::Call;
+use crate::json_node::{Json, Members, Node};
+use crate::strict_json;
+use attributes::Facts;
 use conditions::{Asked, Condition, Trouble};
+pub use decision_cache::Call;
 use entries::Lists;
-use facts::Facts;
-pub use reading::Reading;
 pub use requests::Requests;
 use requests::{Request, Verdicts, has_role};
 use tools::{Tools, numbered};
+pub use value_parsing::Reading;
 
 /// Who decides when no rule takes hold.
 const NO_RULE: i32 = -1;
@@ -117,14 +116,14 @@ impl Policy {
     /// `SPEC_INVALID`, or what the JSON border or the reading of an entry found, for one that has not.
     pub fn new(document: &[u8]) -> Result<Self> {
         let arena = Bump::new();
-        let root = border::borrow_canonical(document, &arena)?;
-        let spec = read::object(&root)?;
-        let tools = Tools::new(read::list(read::field(spec, "tools")?)?)?;
+        let root = strict_json::borrow_canonical(document, &arena)?;
+        let spec = document::object(&root)?;
+        let tools = Tools::new(document::list(document::field(spec, "tools")?)?)?;
         let lists = Lists::new(spec.get("lists"))?;
-        let invariants = read::list_or_empty(spec, "invariants")?;
-        let rules = invariants.iter().chain(read::list(read::field(spec, "rules")?)?);
+        let invariants = document::list_or_empty(spec, "invariants")?;
+        let rules = invariants.iter().chain(document::list(document::field(spec, "rules")?)?);
         let rules =
-            rules.map(|rule| Rule::new(read::object(rule)?, &tools, &lists)).collect::<Result<_>>()?;
+            rules.map(|rule| Rule::new(document::object(rule)?, &tools, &lists)).collect::<Result<_>>()?;
         let candidates = (0..tools.len()).map(|_| OnceLock::new()).collect();
         Ok(Self { tools, lists, rules, candidates })
     }
@@ -211,9 +210,9 @@ impl Policy {
     /// As [`Policy::new`].
     pub fn matches_of_rules(&self, requests: &Requests, rules: &[u8]) -> Result<Vec<Matches>> {
         let arena = Bump::new();
-        let rules: Node<'_> = border::borrow_canonical(rules, &arena)?;
-        read::each(read::list(&rules)?, |_, rule| {
-            let rule = Rule::new(read::object(rule)?, &self.tools, &self.lists)?;
+        let rules: Node<'_> = strict_json::borrow_canonical(rules, &arena)?;
+        document::each(document::list(&rules)?, |_, rule| {
+            let rule = Rule::new(document::object(rule)?, &self.tools, &self.lists)?;
             Ok(self.matches_of(&rule.when, requests))
         })
     }
@@ -287,7 +286,7 @@ impl Policy {
 
 impl Rule {
     fn new<T: Json>(rule: Members<'_, T>, tools: &Tools, lists: &Lists) -> Result<Self> {
-        let when = Condition::new(read::object(read::field(rule, "when")?)?, tools, lists)?;
-        Ok(Self { when, allows: read::text(read::field(rule, "then")?)? == "allow" })
+        let when = Condition::new(document::object(document::field(rule, "when")?)?, tools, lists)?;
+        Ok(Self { when, allows: document::text(document::field(rule, "then")?)? == "allow" })
     }
 }

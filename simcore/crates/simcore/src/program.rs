@@ -6,19 +6,19 @@ use std::sync::{Arc, OnceLock};
 
 use bumpalo::Bump;
 
-use crate::border;
-use crate::distances::Distances;
+use crate::condition_distance::Distances;
+use crate::document;
 use crate::durations;
 use crate::effects::{Compiling, Effect};
 use crate::error::Result;
-use crate::json::{Json, Members, View};
-use crate::lanes::Machine;
-use crate::logic::{Fields, Rule};
+use crate::json_node::{Json, Members, View};
+use crate::jsonlogic::{Fields, Rule};
+use crate::narrator_scope::Scope;
 use crate::params::Params;
 use crate::paths::{Step, escaped, variable_steps};
-use crate::read;
-use crate::scope::Scope;
+use crate::simd::Machine;
 use crate::state::Size;
+use crate::strict_json;
 use crate::value::Value;
 
 const DEFAULT_HORIZON: u64 = 50;
@@ -100,14 +100,16 @@ impl Program {
     /// `SPEC_INVALID`, or what the JSON border found, for one that has not.
     pub fn new(document: &[u8]) -> Result<Self> {
         let arena = Bump::new();
-        let root = border::borrow_canonical(document, &arena)?;
-        let spec = read::object(&root)?;
+        let root = strict_json::borrow_canonical(document, &arena)?;
+        let spec = document::object(&root)?;
         let turn_minutes = match spec.get("clock") {
-            Some(clock) => durations::minutes(read::text(read::field(read::object(clock)?, "turn")?)?)?,
+            Some(clock) => {
+                durations::minutes(document::text(document::field(document::object(clock)?, "turn")?)?)?
+            }
             None => durations::DEFAULT_TURN_MINUTES,
         };
-        let initial = read::field(spec, "state")?;
-        read::object(initial)?;
+        let initial = document::field(spec, "state")?;
+        document::object(initial)?;
         let initial = initial.to_value();
         let mut shared = Shared { fields: Fields::of_scenario(), effects: Compiling::new(turn_minutes) };
         Ok(Self {
@@ -125,21 +127,21 @@ impl Program {
             })?,
             losses: each(spec, "loss_conditions", |end, _| Condition::new(end, &mut shared))?,
             wins: each(spec, "win_conditions", |end, _| Condition::new(end, &mut shared))?,
-            decay: decay(read::object(read::field(spec, "negativity_budget")?)?)?,
-            horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), read::count)?,
+            decay: decay(document::object(document::field(spec, "negativity_budget")?)?)?,
+            horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), document::count)?,
             turn_minutes,
         })
     }
 
     /// The document, for whoever makes something else of it; read again when that is first wanted.
     pub(crate) fn spec(&self) -> &Value {
-        self.spec.get_or_init(|| border::parse_canonical(self.text.as_bytes()).unwrap_or(Value::Null))
+        self.spec.get_or_init(|| strict_json::parse_canonical(self.text.as_bytes()).unwrap_or(Value::Null))
     }
 
     /// What the narrator may change; made when it is first wanted. Nothing, should the document not say it properly.
     pub(crate) fn scope(&self) -> &Scope {
         self.scope.get_or_init(|| {
-            let spec = read::object(self.spec());
+            let spec = document::object(self.spec());
             spec.and_then(Scope::new).unwrap_or_else(|_| Scope::nothing())
         })
     }
@@ -157,10 +159,10 @@ impl Program {
 
 impl Action {
     fn new<'v, T: Json>(action: Members<'v, T>, place: String, shared: &mut Shared<'v>) -> Result<Self> {
-        let id = read::text(read::field(action, "id")?)?;
+        let id = document::text(document::field(action, "id")?)?;
         Ok(Self {
-            params: Params::new(read::field(action, "params")?)?,
-            preconditions: Rule::of(read::field(action, "preconditions")?, &mut shared.fields),
+            params: Params::new(document::field(action, "params")?)?,
+            preconditions: Rule::of(document::field(action, "preconditions")?, &mut shared.fields),
             consequence: Consequence::new(action, place, format!("action:{id}"), shared)?,
             id: id.into(),
         })
@@ -174,14 +176,14 @@ impl Event {
         turn_minutes: u64,
         shared: &mut Shared<'v>,
     ) -> Result<Self> {
-        let id = read::text(read::field(event, "id")?)?;
+        let id = document::text(document::field(event, "id")?)?;
         let turns = match event.get("duration") {
-            Some(duration) => durations::turns(read::text(duration)?, turn_minutes)?,
+            Some(duration) => durations::turns(document::text(duration)?, turn_minutes)?,
             None => 1,
         };
         Ok(Self {
-            weight: read::number(read::field(event, "weight")?)?,
-            when: Rule::of(read::field(event, "when")?, &mut shared.fields),
+            weight: document::number(document::field(event, "weight")?)?,
+            when: Rule::of(document::field(event, "when")?, &mut shared.fields),
             turns,
             consequence: Consequence::new(event, place, format!("event:{id}"), shared)?,
             id: id.into(),
@@ -192,8 +194,8 @@ impl Event {
 impl Condition {
     fn new<'v, T: Json>(condition: Members<'v, T>, shared: &mut Shared<'v>) -> Result<Self> {
         Ok(Self {
-            id: read::text(read::field(condition, "id")?)?.into(),
-            when: Rule::of(read::field(condition, "when")?, &mut shared.fields),
+            id: document::text(document::field(condition, "id")?)?.into(),
+            when: Rule::of(document::field(condition, "when")?, &mut shared.fields),
             message: condition.get("message").map_or(Value::Null, Json::to_value),
         })
     }
@@ -207,10 +209,10 @@ impl Consequence {
         shared: &mut Shared<'v>,
     ) -> Result<Self> {
         let derives = match rule.get("derives") {
-            Some(derives) => compiled_derives(read::object(derives)?, &mut shared.fields)?,
+            Some(derives) => compiled_derives(document::object(derives)?, &mut shared.fields)?,
             None => Vec::new(),
         };
-        let effects = Effect::list(read::field(rule, "effects")?, &mut shared.effects)?;
+        let effects = Effect::list(document::field(rule, "effects")?, &mut shared.effects)?;
         Ok(Self { place, cause: cause.into(), derives, effects })
     }
 }
@@ -221,15 +223,15 @@ fn each<'v, T: Json, C>(
     section: &str,
     mut compile: impl FnMut(Members<'v, T>, String) -> Result<C>,
 ) -> Result<Vec<C>> {
-    read::each(read::list_or_empty(spec, section)?, |index, item| {
-        compile(read::object(item)?, format!("/{section}/{index}"))
+    document::each(document::list_or_empty(spec, section)?, |index, item| {
+        compile(document::object(item)?, format!("/{section}/{index}"))
     })
 }
 
 fn decay<T: Json>(budget: Members<'_, T>) -> Result<Vec<(String, Effect)>> {
     let Some(paths) = budget.get("decay_per_turn") else { return Ok(Vec::new()) };
     let place = |path| format!("/negativity_budget/decay_per_turn/{}", escaped(path));
-    read::object(paths)?
+    document::object(paths)?
         .iter()
         .map(|(path, amount)| Ok((place(path), Effect::decay(path, amount)?)))
         .collect()
@@ -247,7 +249,7 @@ fn compiled_derives<'v, T: Json>(
 /// The names of derived values in the order in which they are computed: each after those it reads, by name otherwise.
 pub(crate) fn derive_order<T: Json>(expressions: Members<'_, T>) -> Result<Vec<&str>> {
     if expressions.len() > MAX_DERIVES {
-        return Err(read::invalid(&format!("a rule derives more than {MAX_DERIVES} values")));
+        return Err(document::invalid(&format!("a rule derives more than {MAX_DERIVES} values")));
     }
     let mut order = Order { expressions, visiting: BTreeSet::new(), done: Vec::new() };
     for (name, expression) in expressions.iter() {
@@ -268,7 +270,7 @@ impl<'v, T: Json> Order<'v, T> {
             return Ok(());
         }
         if !self.visiting.insert(name) {
-            return Err(read::invalid("a derived value depends on itself"));
+            return Err(document::invalid("a derived value depends on itself"));
         }
         let mut names = BTreeSet::new();
         derive_names(expression, &mut names);
@@ -307,7 +309,7 @@ fn sought_names<'v>(operand: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) 
 
 fn variable(operand: &impl Json) -> Option<&str> {
     let path = if let View::Array(items) = operand.view() { items.first()? } else { operand };
-    read::text(path).ok()
+    document::text(path).ok()
 }
 
 fn derive_name(path: &str) -> Option<Cow<'_, str>> {

@@ -1,18 +1,17 @@
 //! One run of a scenario: its tree, and what the engine must remember beside it.
 
-mod size;
 mod snapshot;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::canonical;
+use crate::canonical_json;
 use crate::effects::Effect;
 use crate::error::Result;
 use crate::program::{Condition, Program};
 use crate::value::{Value, count, object};
 
-pub(crate) use size::{MAX_LOG_LINES, MAX_PENDING, MAX_STATE_NODES, MAX_STATE_TEXT, Size};
+pub(crate) use crate::limits::{MAX_LOG_LINES, MAX_PENDING, MAX_STATE_NODES, MAX_STATE_TEXT, Size};
 
 /// Rolls of one turn, all kinds together.
 pub(crate) const MAX_ROLLS: u64 = 256;
@@ -99,7 +98,7 @@ impl State {
     ///
     /// `TOO_DEEP`, when it cannot be written.
     pub fn tree_json(&self) -> Result<String> {
-        canonical::text(&self.tree)
+        canonical_json::text(&self.tree)
     }
 
     /// SHA-256 of the canonical state tree, in lower-case hexadecimal digits.
@@ -108,7 +107,7 @@ impl State {
     ///
     /// `TOO_DEEP`, when it cannot be written.
     pub fn hash(&self) -> Result<String> {
-        Ok(canonical::sha256_hex(self.tree_json()?.as_bytes()))
+        Ok(canonical_json::sha256_hex(self.tree_json()?.as_bytes()))
     }
 
     /// How many turns are complete.
@@ -123,7 +122,7 @@ impl State {
     ///
     /// None, as a status can always be written.
     pub fn status_json(&self, program: &Program) -> Result<String> {
-        canonical::text(&self.status.value(program))
+        canonical_json::text(&self.status.value(program))
     }
 
     /// Whether opening the turn would apply scheduled effects.

@@ -2,22 +2,22 @@
 //! decay; conditions.
 
 mod choices;
-mod rules;
+mod rule_execution;
 
 use std::sync::{Arc, LazyLock};
 
-use crate::border;
-use crate::canonical::{self, Members};
+use crate::canonical_json::{self, Members};
+use crate::change_log::{Draw, Failure, Record};
 use crate::effects::{Compiling, Effect};
 use crate::error::{Code, Error, Result};
 use crate::program::{Action, Condition, Program};
-use crate::record::{Draw, Failure, Record};
 use crate::rng::{draw, stream_key, unit};
 use crate::state::{Lasting, State, Status};
+use crate::strict_json;
 use crate::value::{NOTHING, Object, Value, count};
 
 pub(crate) use choices::{Choice, PARAM_TRIES, PolicyDraws, legal_choices, opened};
-pub(crate) use rules::with_root;
+pub(crate) use rule_execution::with_root;
 
 const EVENT_STREAM: &str = "event";
 
@@ -39,7 +39,7 @@ impl Program {
     /// `STATE_LIMIT`, when the scheduled effects of the turn cannot be applied; `TURN_LIMIT`.
     pub fn legal_actions(&self, state: &State) -> Result<String> {
         let choices = legal_choices(self, state, &mut PolicyDraws::new(state), &mut Record::new(false))?;
-        canonical::text(&choices.iter().map(|choice| Value::from(&choice.action.id)).collect())
+        canonical_json::text(&choices.iter().map(|choice| Value::from(&choice.action.id)).collect())
     }
 
     /// Take an action; the JSON of an `ActResult`: accepted with its changes, or rejected with reasons and
@@ -49,7 +49,7 @@ impl Program {
     ///
     /// `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
     pub fn act(&self, state: &mut State, action_id: &str, params: &[u8]) -> Result<String> {
-        let params = border::parse_canonical(params)?;
+        let params = strict_json::parse_canonical(params)?;
         let mut record = Record::new(true);
         let reasons = act(self, state, action_id, &params, &mut record)?;
         decided(&reasons, &record)
@@ -61,7 +61,7 @@ impl Program {
     ///
     /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
     pub fn narrate(&self, state: &mut State, changes: &[u8]) -> Result<String> {
-        let changes = border::parse_canonical(changes)?;
+        let changes = strict_json::parse_canonical(changes)?;
         let mut record = Record::new(true);
         let reasons = narrate(self, state, &changes, &mut record)?;
         decided(&reasons, &record)
@@ -135,7 +135,7 @@ fn attempt(
         let failure = |message| Failure { code: Code::IllegalParam, rule: rule.clone(), message };
         return Ok(problems.into_iter().map(failure).collect());
     }
-    match rules::holds(program, state, &action.preconditions, params, record) {
+    match rule_execution::holds(program, state, &action.preconditions, params, record) {
         Ok(true) => {}
         Ok(false) => {
             let message = format!("the preconditions of '{}' do not hold", action.id);
@@ -144,7 +144,7 @@ fn attempt(
         }
         Err(error) => return Ok(vec![record.fail(error, format_args!("{place}/preconditions"))?]),
     }
-    Ok(rules::cause(program, state, &action.consequence, params, record)?.into_iter().collect())
+    Ok(rule_execution::cause(program, state, &action.consequence, params, record)?.into_iter().collect())
 }
 
 /// Apply the narrator's own changes; the reasons why they were rejected, if they were.
@@ -162,7 +162,7 @@ fn narrate(
         }
         let effects = Effect::list(changes, &mut Compiling::new(program.turn_minutes))?;
         let place = format_args!("/state_changes");
-        let failure = rules::apply(state, &effects, &Object::default(), &NARRATOR, record, place)?;
+        let failure = rule_execution::apply(state, &effects, &Object::default(), &NARRATOR, record, place)?;
         Ok(failure.into_iter().collect())
     })
 }
@@ -215,7 +215,14 @@ fn open(state: &mut State, record: &mut Record) -> Result<()> {
     state.opened = true;
     for entry in state.take_due() {
         let cause: Arc<str> = format!("schedule:{}", entry.id).into();
-        rules::apply(state, &entry.effects, &Object::default(), &cause, record, format_args!("{cause}"))?;
+        rule_execution::apply(
+            state,
+            &entry.effects,
+            &Object::default(),
+            &cause,
+            record,
+            format_args!("{cause}"),
+        )?;
     }
     Ok(())
 }
@@ -297,7 +304,7 @@ pub(crate) fn try_event(
 /// Whether the condition of an event holds; not where that cannot be told.
 fn may_happen(program: &Program, state: &State, event: usize, record: &mut Record) -> Result<bool> {
     let Some(event) = program.events.get(event) else { return Ok(false) };
-    match rules::holds(program, state, &event.when, &NOTHING, record) {
+    match rule_execution::holds(program, state, &event.when, &NOTHING, record) {
         Ok(holds) => Ok(holds),
         Err(error) => {
             record.fail(error, format_args!("{}/when", event.consequence.place))?;
@@ -309,11 +316,14 @@ fn may_happen(program: &Program, state: &State, event: usize, record: &mut Recor
 /// Apply the effects of an event; whether they failed.
 fn apply_event(program: &Program, state: &mut State, event: usize, record: &mut Record) -> Result<bool> {
     let Some(event) = program.events.get(event) else { return Ok(true) };
-    Ok(rules::cause(program, state, &event.consequence, &NOTHING, record)?.is_some())
+    Ok(rule_execution::cause(program, state, &event.consequence, &NOTHING, record)?.is_some())
 }
 
 fn decay(program: &Program, state: &mut State, record: &mut Record) -> Result<()> {
-    program.decay.iter().try_for_each(|(place, effect)| rules::decay(state, effect, place, &DECAY, record))
+    program
+        .decay
+        .iter()
+        .try_for_each(|(place, effect)| rule_execution::decay(state, effect, place, &DECAY, record))
 }
 
 /// The first condition that holds ends the run: losses in order, then wins.
@@ -333,7 +343,7 @@ fn first_that_holds(
     record: &mut Record,
 ) -> Result<Option<usize>> {
     for (index, condition) in conditions.iter().enumerate() {
-        match rules::holds(program, state, &condition.when, &NOTHING, record) {
+        match rule_execution::holds(program, state, &condition.when, &NOTHING, record) {
             Ok(true) => return Ok(Some(index)),
             Ok(false) => {}
             Err(error) => {

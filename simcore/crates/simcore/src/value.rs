@@ -5,9 +5,9 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock};
 
-use crate::border::{Builder, MAX_DEPTH};
-use crate::canonical;
-use crate::json::{Json, Members, View};
+use crate::canonical_json;
+use crate::json_node::{Json, Members, View};
+use crate::strict_json::{Builder, MAX_DEPTH};
 
 /// A JSON value. Every number is finite and never −0.
 #[derive(Clone)]
@@ -138,7 +138,7 @@ impl From<Object> for Value {
 
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&canonical::text(self).unwrap_or_else(|error| error.to_string()))
+        f.write_str(&canonical_json::text(self).unwrap_or_else(|error| error.to_string()))
     }
 }
 

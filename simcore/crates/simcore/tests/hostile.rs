@@ -1,7 +1,7 @@
 //! What hostile input must not do: recurse without end, panic, or take more than its budget.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use simcore::{Code, Program, Value, border, logic};
+use simcore::{Code, Program, Value, jsonlogic, strict_json};
 
 /// A scenario with one action, whose rules and effects are given as JSON.
 fn program(preconditions: &str, derives: &str, effects: &str) -> Program {
@@ -28,7 +28,10 @@ fn zeros(count: usize) -> String {
 const WHOLE: &str = r#"{"var": ""}"#;
 
 fn evaluated(logic: &str, data: &str) -> simcore::Result<Value> {
-    logic::evaluate(&border::parse(logic.as_bytes()).unwrap(), &border::parse(data.as_bytes()).unwrap())
+    jsonlogic::evaluate(
+        &strict_json::parse(logic.as_bytes()).unwrap(),
+        &strict_json::parse(data.as_bytes()).unwrap(),
+    )
 }
 
 #[test]

@@ -4,12 +4,12 @@
 use std::path::PathBuf;
 
 use simcore::policies::Bits;
-use simcore::{Error, Policy, Program, Result, State, Value, border, canonical, logic, rng};
+use simcore::{Error, Policy, Program, Result, State, Value, canonical_json, jsonlogic, rng, strict_json};
 
 fn vectors(file: &str) -> Value {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/conformance/vectors");
     let text = std::fs::read(folder.join(format!("{file}.json"))).unwrap();
-    border::parse_canonical(&text).unwrap()
+    strict_json::parse_canonical(&text).unwrap()
 }
 
 /// Compare each case of a file with what `give` makes of it.
@@ -40,7 +40,7 @@ fn integer(value: &Value, key: &str) -> u64 {
 }
 
 fn text_of(value: &Value) -> String {
-    canonical::text(value).unwrap()
+    canonical_json::text(value).unwrap()
 }
 
 fn wrapped(key: &str, content: &str) -> String {
@@ -67,17 +67,17 @@ fn bytes_of(case: &Value) -> Vec<u8> {
 #[test]
 fn the_border() {
     replay("border", |case| {
-        let value = border::parse(&bytes_of(case))?;
-        Ok(wrapped("canonical", &canonical::text(&value)?))
+        let value = strict_json::parse(&bytes_of(case))?;
+        Ok(wrapped("canonical", &canonical_json::text(&value)?))
     });
 }
 
 #[test]
 fn expressions() {
     replay("logic", |case| {
-        let logic = border::parse_canonical(text(case, "logic").as_bytes())?;
-        let data = border::parse_canonical(text(case, "data").as_bytes())?;
-        Ok(wrapped("canonical", &canonical::text(&logic::evaluate(&logic, &data)?)?))
+        let logic = strict_json::parse_canonical(text(case, "logic").as_bytes())?;
+        let data = strict_json::parse_canonical(text(case, "data").as_bytes())?;
+        Ok(wrapped("canonical", &canonical_json::text(&jsonlogic::evaluate(&logic, &data)?)?))
     });
 }
 

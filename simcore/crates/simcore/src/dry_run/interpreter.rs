@@ -1,15 +1,15 @@
 //! One run after the other, as the rules say it.
 
+use crate::change_log::{Failure, Record};
 use crate::error::Result;
 use crate::personas::Persona;
 use crate::program::Program;
-use crate::record::{Failure, Record};
 use crate::rng::run_seed;
 use crate::state::{State, Status};
 use crate::turn::{PolicyDraws, act, legal_choices, step};
 
 use super::Options;
-use super::looking_ahead::Outlook;
+use super::lookahead::Outlook;
 use super::report::{Outcome, Tally};
 
 /// Plays runs, and counts what comes of them.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::detail::{Detail, add};
-use crate::lanes::Runs;
+use crate::change_log::Failure;
+use crate::dry_run::statistics::{Detail, add};
 use crate::program::{Condition, Program};
-use crate::record::Failure;
 use crate::rng::RNG_VERSION;
+use crate::simd::Runs;
 use crate::value::{Object, Value, count, object};
 
 use super::Options;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::change_log::{Change, Record};
 use crate::error::{Code, Error, Result};
-use crate::logic::finite;
+use crate::jsonlogic::finite;
 use crate::paths::{Segment, child_mut, lookup_mut};
-use crate::record::{Change, Record};
 use crate::state::{LogLine, MAX_LOG_LINES, MAX_PENDING, Scheduled, Size, State};
 use crate::value::{Array, Object, Value};
 

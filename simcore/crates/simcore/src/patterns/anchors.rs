@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use regex::bytes::RegexSet;
 
-use super::parts::Parts;
+use super::literal_index::Parts;
 use super::predicate::{Predicate, Test, contains, together};
 
 const SEARCHED_TOGETHER: usize = 64;

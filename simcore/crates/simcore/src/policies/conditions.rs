@@ -1,14 +1,14 @@
 //! Conditions: when a rule takes hold.
 
+use super::attributes::Facts;
 use super::entries::{Among, Lists};
-use super::facts::Facts;
-use super::kinds::{Kind, Unread};
 use super::requests::{Requests, Verdicts};
 use super::tools::{Names, Tool, Tools, meet};
+use super::value_kinds::{Kind, Unread};
+use crate::document;
 use crate::error::{Error, Result};
-use crate::json::{Json, Members};
-use crate::logic::{self, Data};
-use crate::read;
+use crate::json_node::{Json, Members};
+use crate::jsonlogic::{self, Data};
 
 /// When a rule takes hold: all members that are there must hold.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Condition {
     /// Names in order: callers may have roles that no policy knows.
     roles: Option<Vec<Box<str>>>,
     matchers: Vec<Matcher>,
-    logic: Option<logic::Rule>,
+    logic: Option<jsonlogic::Rule>,
 }
 
 #[derive(Debug)]
@@ -62,8 +62,8 @@ impl Trouble {
 
 impl Condition {
     pub(super) fn new<T: Json>(when: Members<'_, T>, tools: &Tools, lists: &Lists) -> Result<Self> {
-        let names = |key| when.get(key).map(read::list).transpose();
-        let is = |key| when.get(key).map(read::boolean).transpose();
+        let names = |key| when.get(key).map(document::list).transpose();
+        let is = |key| when.get(key).map(document::boolean).transpose();
         let known = |names: Option<&[T]>, among: &Names| names.map(|names| among.known(names)).transpose();
         Ok(Self {
             servers: known(names("servers")?, &tools.servers)?,
@@ -72,10 +72,10 @@ impl Condition {
             read_only: is("read_only")?,
             destructive: is("destructive")?,
             roles: names("roles")?.map(sorted).transpose()?,
-            matchers: read::each(read::list_or_empty(when, "arguments")?, |_, matcher| {
-                Matcher::new(read::object(matcher)?, tools, lists)
+            matchers: document::each(document::list_or_empty(when, "arguments")?, |_, matcher| {
+                Matcher::new(document::object(matcher)?, tools, lists)
             })?,
-            logic: when.get("logic").map(|logic| logic::Rule::new(&logic.to_value())),
+            logic: when.get("logic").map(|logic| jsonlogic::Rule::new(&logic.to_value())),
         })
     }
 
@@ -132,25 +132,25 @@ impl Condition {
 }
 
 fn sorted<T: Json>(names: &[T]) -> Result<Vec<Box<str>>> {
-    let mut names = read::each(names, |_, name| read::text(name).map(Box::from))?;
+    let mut names = document::each(names, |_, name| document::text(name).map(Box::from))?;
     names.sort_unstable();
     Ok(names)
 }
 
 impl Matcher {
     fn new<T: Json>(matcher: Members<'_, T>, tools: &Tools, lists: &Lists) -> Result<Self> {
-        let kind = Kind::named(read::text(read::field(matcher, "kind")?)?)?;
-        let quantifier = match matcher.get("quantifier").map_or(Ok("all"), read::text)? {
+        let kind = Kind::named(document::text(document::field(matcher, "kind")?)?)?;
+        let quantifier = match matcher.get("quantifier").map_or(Ok("all"), document::text)? {
             "all" => Quantifier::All,
             "any" => Quantifier::Any,
             "none" => Quantifier::None,
             "not_all" => Quantifier::NotAll,
-            _ => return Err(read::invalid("there is no such quantifier")),
+            _ => return Err(document::invalid("there is no such quantifier")),
         };
         Ok(Self {
-            roles: tools.roles.known(read::list(read::field(matcher, "argument_roles")?)?)?,
+            roles: tools.roles.known(document::list(document::field(matcher, "argument_roles")?)?)?,
             quantifier,
-            among: Among::new(kind, read::list(read::field(matcher, "among")?)?, lists)?,
+            among: Among::new(kind, document::list(document::field(matcher, "among")?)?, lists)?,
         })
     }
 

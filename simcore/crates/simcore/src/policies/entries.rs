@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::kinds::{Brackets, Kind, host};
+use super::value_kinds::{Brackets, Kind, host};
+use crate::document;
 use crate::error::{Code, Result};
-use crate::json::{Json, Members};
-use crate::read;
+use crate::json_node::{Json, Members};
 
 /// Entries of one kind, so kept that many are found as fast as few.
 #[derive(Debug, Default)]
@@ -157,9 +157,9 @@ struct List {
 impl Lists {
     pub(super) fn new<T: Json>(lists: Option<&T>) -> Result<Self> {
         let Some(lists) = lists else { return Ok(Self(HashMap::new())) };
-        let read = read::object(lists)?
+        let read = document::object(lists)?
             .iter()
-            .map(|(name, list)| Ok((name.into(), List::new(read::object(list)?)?)));
+            .map(|(name, list)| Ok((name.into(), List::new(document::object(list)?)?)));
         read.collect::<Result<_>>().map(Self)
     }
 
@@ -170,7 +170,7 @@ impl Lists {
         let mut reached = Vec::new();
         while let Some(name) = pending.pop() {
             let list = self.0.get(name).filter(|list| list.kind == kind);
-            let list = list.ok_or_else(|| read::invalid("there is no such list of this kind"))?;
+            let list = list.ok_or_else(|| document::invalid("there is no such list of this kind"))?;
             reached.push(Arc::clone(&list.entries));
             pending.extend(list.named.iter().map(|name| &**name).filter(|name| known.insert(*name)));
         }
@@ -180,11 +180,11 @@ impl Lists {
 
 impl List {
     fn new<T: Json>(list: Members<'_, T>) -> Result<Self> {
-        let kind = Kind::named(read::text(read::field(list, "kind")?)?)?;
+        let kind = Kind::named(document::text(document::field(list, "kind")?)?)?;
         let mut entries = Entries::default();
         let mut named = Vec::new();
-        for entry in read::list(read::field(list, "values")?)? {
-            let entry = read::text(entry)?;
+        for entry in document::list(document::field(list, "values")?)? {
+            let entry = document::text(entry)?;
             match entry.strip_prefix('@') {
                 Some(name) => named.push(name.into()),
                 None => entries.insert(kind, entry)?,
@@ -207,7 +207,7 @@ impl Among {
         let mut own = Entries::default();
         let mut named = Vec::new();
         for entry in among {
-            let entry = read::text(entry)?;
+            let entry = document::text(entry)?;
             match entry.strip_prefix('@') {
                 Some(name) => named.push(name),
                 None => own.insert(kind, entry)?,

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::attributes::{Facts, is_wanted};
 use super::entries::Among;
-use super::facts::{Facts, is_wanted};
-use super::kinds::{Kind, Unread};
+use super::value_kinds::{Kind, Unread};
 use crate::value::{NOTHING, Value};
 
 /// Requests, read for the tools of one policy. Immutable, safe to share between threads.

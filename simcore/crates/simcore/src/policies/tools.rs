@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::document;
 use crate::error::Result;
-use crate::json::{Json, Members, View};
-use crate::read;
+use crate::json_node::{Json, Members, View};
 use crate::value::Value;
 
 /// The tools that a policy is about. Names are numbers here: two policies with the same tools have the same ones.
@@ -64,7 +64,7 @@ impl Names {
     pub(super) fn known<T: Json>(&self, names: &[T]) -> Result<Vec<u32>> {
         let mut known = Vec::new();
         for name in names {
-            known.extend(self.0.get(read::text(name)?));
+            known.extend(self.0.get(document::text(name)?));
         }
         known.sort_unstable();
         Ok(known)
@@ -85,11 +85,11 @@ impl Tools {
     pub(super) fn new<T: Json>(tools: &[T]) -> Result<Self> {
         let mut read = Self::default();
         for (number, tool) in tools.iter().enumerate() {
-            let tool = read::object(tool)?;
-            let name = |key| read::text(read::field(tool, key)?).map(Arc::<str>::from);
+            let tool = document::object(tool)?;
+            let name = |key| document::text(document::field(tool, key)?).map(Arc::<str>::from);
             let (server, name) = (name("server_name")?, name("tool_name")?);
             let (paths, roles) = read.arguments(tool)?;
-            let is = |key| tool.get(key).map_or(Ok(false), read::boolean);
+            let is = |key| tool.get(key).map_or(Ok(false), document::boolean);
             read.all.push(Tool {
                 server: read.servers.number(&server),
                 name: read.names.number(&name),
@@ -108,10 +108,10 @@ impl Tools {
     fn arguments<T: Json>(&mut self, tool: Members<'_, T>) -> Result<(Vec<Argument>, Vec<u32>)> {
         let mut arguments: Vec<(&str, Argument)> = Vec::new();
         let mut all = Vec::new();
-        for annotation in read::list_or_empty(tool, "argument_roles")? {
-            let annotation = read::object(annotation)?;
-            let path = read::text(read::field(annotation, "path")?)?;
-            let role = self.roles.number(&read::text(read::field(annotation, "role")?)?.into());
+        for annotation in document::list_or_empty(tool, "argument_roles")? {
+            let annotation = document::object(annotation)?;
+            let path = document::text(document::field(annotation, "path")?)?;
+            let role = self.roles.number(&document::text(document::field(annotation, "role")?)?.into());
             all.push(role);
             match arguments.iter_mut().find(|(known, _)| *known == path) {
                 Some((_, argument)) => argument.roles.push(role),

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::border;
-use crate::canonical;
+use crate::canonical_json;
+use crate::document;
 use crate::effects::{Compiling, Effect};
 use crate::error::{Code, Error, Result};
-use crate::json::Members;
+use crate::json_node::Members;
 use crate::program::{Condition, Program};
-use crate::read;
 use crate::rng::RNG_VERSION;
+use crate::strict_json;
 use crate::value::{Value, count, object};
 
 use super::{Lasting, LogLine, MAX_LOG_LINES, MAX_PENDING, MAX_ROLLS, Scheduled, Size, State, Status};
@@ -38,7 +38,7 @@ impl State {
             ("turn", count(self.turn)),
         ];
         let members = always.into_iter().chain(rolls);
-        canonical::text(&members.map(|(key, value)| (Arc::from(key), value)).collect())
+        canonical_json::text(&members.map(|(key, value)| (Arc::from(key), value)).collect())
     }
 
     fn rolls_value(&self) -> Value {
@@ -51,8 +51,8 @@ impl State {
     ///
     /// `SNAPSHOT_INVALID`, or what the JSON border found.
     pub fn from_json(program: &Program, snapshot: &[u8]) -> Result<Self> {
-        let value = border::parse_canonical(snapshot)?;
-        let members = read::object(&value).map_err(|_| not_ours())?;
+        let value = strict_json::parse_canonical(snapshot)?;
+        let members = document::object(&value).map_err(|_| not_ours())?;
         if members
             .get("rng_version")
             .is_some_and(|version| version.as_number() != count(RNG_VERSION).as_number())
@@ -65,23 +65,23 @@ impl State {
 }
 
 fn restored(program: &Program, snapshot: Members<'_, Value>) -> Result<State> {
-    let entries = |name| read::list(read::field(snapshot, name)?);
-    let tree = read::field(snapshot, "state")?;
-    read::object(tree)?;
-    read::field(snapshot, "rng_version")?;
+    let entries = |name| document::list(document::field(snapshot, name)?);
+    let tree = document::field(snapshot, "state")?;
+    document::object(tree)?;
+    document::field(snapshot, "rng_version")?;
     only(snapshot, MEMBERS + usize::from(snapshot.get("rolls").is_some()))?;
     let mut size = Size::of(tree);
     let mut state = State {
-        seed: seed(read::text(read::field(snapshot, "seed")?)?)?,
+        seed: seed(document::text(document::field(snapshot, "seed")?)?)?,
         tree: tree.clone(),
         nodes: size.nodes,
         text: size.text,
-        turn: read::count(read::field(snapshot, "turn")?)?,
-        opened: read::boolean(read::field(snapshot, "opened")?)?,
+        turn: document::count(document::field(snapshot, "turn")?)?,
+        opened: document::boolean(document::field(snapshot, "opened")?)?,
         scheduled: Arc::default(),
         lasting: entries("lasting")?.iter().map(|entry| lasting(program, entry)).collect::<Result<_>>()?,
         log: Arc::new(entries("log")?.iter().map(log_line).collect::<Result<_>>()?),
-        status: status(program, read::object(read::field(snapshot, "status")?)?)?,
+        status: status(program, document::object(document::field(snapshot, "status")?)?)?,
         rolls: snapshot.get("rolls").map_or_else(|| Ok(BTreeMap::new()), rolls)?,
     };
     for entry in entries("scheduled")? {
@@ -91,7 +91,7 @@ fn restored(program: &Program, snapshot: Members<'_, Value>) -> Result<State> {
     }
     Size { nodes: state.nodes, text: state.text, ..size }.check()?;
     if state.log.len() > MAX_LOG_LINES || state.scheduled.len() > MAX_PENDING {
-        return Err(read::invalid("there are too many entries"));
+        return Err(document::invalid("there are too many entries"));
     }
     Ok(state)
 }
@@ -102,49 +102,49 @@ fn not_ours() -> Error {
 
 /// Refuse an object that has other members than the ones that were read.
 fn only(object: Members<'_, Value>, members: usize) -> Result<()> {
-    if object.len() == members { Ok(()) } else { Err(read::invalid("other members are not expected")) }
+    if object.len() == members { Ok(()) } else { Err(document::invalid("other members are not expected")) }
 }
 
 fn seed(text: &str) -> Result<u64> {
-    let seed = text.parse().map_err(|_| read::invalid("a seed is expected"))?;
-    if u64::to_string(&seed) == text { Ok(seed) } else { Err(read::invalid("a seed is expected")) }
+    let seed = text.parse().map_err(|_| document::invalid("a seed is expected"))?;
+    if u64::to_string(&seed) == text { Ok(seed) } else { Err(document::invalid("a seed is expected")) }
 }
 
 fn scheduled(program: &Program, entry: &Value) -> Result<Scheduled> {
-    let entry = read::object(entry)?;
+    let entry = document::object(entry)?;
     let effects =
-        Effect::scheduled(read::field(entry, "effects")?, &mut Compiling::new(program.turn_minutes))?;
-    let due = read::count(read::field(entry, "due")?)?;
+        Effect::scheduled(document::field(entry, "effects")?, &mut Compiling::new(program.turn_minutes))?;
+    let due = document::count(document::field(entry, "due")?)?;
     only(entry, 3)?;
-    Ok(Scheduled::new(read::text(read::field(entry, "id")?)?.into(), due, effects, u64::MAX))
+    Ok(Scheduled::new(document::text(document::field(entry, "id")?)?.into(), due, effects, u64::MAX))
 }
 
 fn lasting(program: &Program, entry: &Value) -> Result<Lasting> {
-    let entry = read::object(entry)?;
-    let id = read::text(read::field(entry, "id")?)?;
+    let entry = document::object(entry)?;
+    let id = document::text(document::field(entry, "id")?)?;
     let event = program.events.iter().position(|event| *event.id == *id);
-    let event = event.ok_or_else(|| read::invalid("there is no such event"))?;
+    let event = event.ok_or_else(|| document::invalid("there is no such event"))?;
     only(entry, 2)?;
-    Ok(Lasting { event, until: read::count(read::field(entry, "until")?)? })
+    Ok(Lasting { event, until: document::count(document::field(entry, "until")?)? })
 }
 
 fn log_line(line: &Value) -> Result<Arc<LogLine>> {
-    let line = read::object(line)?;
+    let line = document::object(line)?;
     only(line, 3)?;
     Ok(Arc::new(LogLine {
-        turn: read::count(read::field(line, "turn")?)?,
-        message: read::text(read::field(line, "message")?)?.into(),
-        cause: read::text(read::field(line, "cause")?)?.into(),
+        turn: document::count(document::field(line, "turn")?)?,
+        message: document::text(document::field(line, "message")?)?.into(),
+        cause: document::text(document::field(line, "cause")?)?.into(),
     }))
 }
 
 fn status(program: &Program, given: Members<'_, Value>) -> Result<Status> {
     let status = status_named(program, given)?;
     let expected = status.value(program);
-    if read::object(&expected)?.iter().map(text_of).eq(given.iter().map(text_of)) {
+    if document::object(&expected)?.iter().map(text_of).eq(given.iter().map(text_of)) {
         Ok(status)
     } else {
-        Err(read::invalid("another status is expected"))
+        Err(document::invalid("another status is expected"))
     }
 }
 
@@ -155,25 +155,25 @@ fn text_of<'a>((key, value): (&'a str, &'a Value)) -> (&'a str, Option<&'a str>,
 
 fn status_named(program: &Program, status: Members<'_, Value>) -> Result<Status> {
     let find = |conditions: &[Condition]| {
-        let id = read::text(read::field(status, "condition")?)?;
+        let id = document::text(document::field(status, "condition")?)?;
         let index = conditions.iter().position(|condition| *condition.id == *id);
-        index.ok_or_else(|| read::invalid("there is no such condition"))
+        index.ok_or_else(|| document::invalid("there is no such condition"))
     };
-    match read::text(read::field(status, "kind")?)? {
+    match document::text(document::field(status, "kind")?)? {
         "ongoing" => Ok(Status::Ongoing),
         "lost" => Ok(Status::Lost(find(&program.losses)?)),
         "won" => Ok(Status::Won(find(&program.wins)?)),
-        _ => Err(read::invalid("a status is expected")),
+        _ => Err(document::invalid("a status is expected")),
     }
 }
 
 fn rolls(rolls: &Value) -> Result<BTreeMap<Arc<str>, u64>> {
-    read::object(rolls)?.iter().map(|(stream, rolled)| Ok((stream.into(), rolls_of(rolled)?))).collect()
+    document::object(rolls)?.iter().map(|(stream, rolled)| Ok((stream.into(), rolls_of(rolled)?))).collect()
 }
 
 fn rolls_of(rolled: &Value) -> Result<u64> {
-    let rolled = read::count(rolled)?;
-    if (1..=MAX_ROLLS).contains(&rolled) { Ok(rolled) } else { Err(read::invalid("rolls are expected")) }
+    let rolled = document::count(rolled)?;
+    if (1..=MAX_ROLLS).contains(&rolled) { Ok(rolled) } else { Err(document::invalid("rolls are expected")) }
 }
 
 impl Lasting {

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use crate::change_log::Record;
 use crate::error::Result;
 use crate::program::{Action, Program};
-use crate::record::Record;
 use crate::rng::{choose, draw, stream_key};
 use crate::state::State;
 use crate::value::Value;
 
-use super::{open, rules};
+use super::{open, rule_execution};
 
 /// How often parameters are drawn anew before an action counts as not legal.
 pub(crate) const PARAM_TRIES: usize = 8;
@@ -69,7 +69,7 @@ pub(crate) fn legal_choices<'a>(
         let tries = if action.params.is_empty() { 1 } else { PARAM_TRIES };
         for _ in 0..tries {
             let params = action.params.sample(|| draws.next())?;
-            match rules::holds(program, &state, &action.preconditions, &params, record) {
+            match rule_execution::holds(program, &state, &action.preconditions, &params, record) {
                 Ok(false) => {}
                 Ok(true) => {
                     choices.push(Choice { index, action, params });

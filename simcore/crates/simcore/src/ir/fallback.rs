@@ -1,0 +1,228 @@
+//! Expressions that are left to the interpreter, one run at a time: whatever of JSONLogic is not lowered.
+
+use std::sync::Arc;
+
+use crate::jsonlogic::{Data, Rule, truthy};
+use crate::paths::{Segment, split_variable};
+use crate::value::{Value, count};
+
+use super::expressions::{Names, Scope};
+use super::layout::{Layout, List, Place};
+use super::types::Kind;
+
+/// An interpreted expression may not take more steps than this; one that does is not for this executor. So many of
+/// them can add up to that the budget of a turn is kept.
+pub(super) const MOST_STEPS: u64 = 400;
+
+/// Nor may it read more places of the state than this, each of which has to be put together for each run.
+const MOST_READ: usize = 256;
+
+/// The operators whose second argument is evaluated for each element of the first.
+const ITERATORS: [&str; 6] = ["map", "filter", "reduce", "all", "some", "none"];
+
+/// An expression, and what of a run it reads.
+#[derive(Debug)]
+pub(crate) struct Interpreted {
+    rule: Rule,
+    state: View,
+    params: Vec<(Arc<str>, usize, Kind)>,
+    derives: Vec<(Arc<str>, usize, Kind)>,
+    turn: usize,
+    entities: Value,
+    /// What its value is expected to be; as a condition it may be anything.
+    kind: Option<Kind>,
+}
+
+/// The part of a state that an expression reads.
+#[derive(Clone, Debug)]
+enum View {
+    Slot(usize),
+    List(usize),
+    Object(Vec<(Arc<str>, View)>),
+}
+
+/// The numbers of a run.
+pub(crate) trait Run {
+    fn number(&self, column: usize) -> f64;
+    fn elements(&self, list: usize) -> impl Iterator<Item = f64>;
+}
+
+impl Interpreted {
+    /// An expression to be interpreted, unless it reads so much that lockstep gains nothing.
+    pub(super) fn new(logic: &Value, scope: &Scope<'_>, kind: Option<Kind>) -> Option<Self> {
+        let mut state = View::Object(Vec::new());
+        read_by(logic, scope.layout, &mut state);
+        (state.size() <= MOST_READ).then_some(())?;
+        let names = |names: &Names| {
+            names.iter().map(|(name, (column, kind))| (Arc::clone(name), *column, *kind)).collect()
+        };
+        Some(Self {
+            rule: Rule::new(logic),
+            state,
+            params: names(scope.params),
+            derives: names(scope.derives),
+            turn: scope.turn,
+            entities: scope.entities.clone(),
+            kind,
+        })
+    }
+
+    /// Whether it holds in a run; `None` when that is not for this executor to say.
+    pub(crate) fn holds(&self, layout: &Layout, run: &impl Run) -> Option<bool> {
+        self.evaluate(layout, run).map(|value| truthy(&value))
+    }
+
+    /// Its value as a number; `None` when there is none, or it is not of the expected kind.
+    pub(crate) fn number(&self, layout: &Layout, run: &impl Run) -> Option<f64> {
+        let (kind, number) = layout.scalar(&self.evaluate(layout, run)?)?;
+        (Some(kind) == self.kind).then_some(number)
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of turns")]
+    fn evaluate(&self, layout: &Layout, run: &impl Run) -> Option<Value> {
+        let named = |names: &[(Arc<str>, usize, Kind)]| -> Value {
+            names
+                .iter()
+                .map(|(name, column, kind)| (Arc::clone(name), layout.value(*kind, run.number(*column))))
+                .collect()
+        };
+        let mut steps = 0;
+        let value = self.rule.evaluate_metered(
+            Data::Members(&[
+                ("state", &self.state.value(layout, run)),
+                ("params", &named(&self.params)),
+                ("derives", &named(&self.derives)),
+                ("turn", &count(run.number(self.turn) as u64)),
+                ("entities", &self.entities),
+            ]),
+            &mut steps,
+        );
+        if steps > MOST_STEPS { None } else { value.ok() }
+    }
+}
+
+impl View {
+    fn value(&self, layout: &Layout, run: &impl Run) -> Value {
+        match self {
+            Self::Slot(slot) => {
+                let kind = layout.slots.get(*slot).map_or(Kind::Number, |slot| slot.kind);
+                layout.value(kind, run.number(*slot))
+            }
+            Self::List(list) => {
+                let kind = layout.lists.get(*list).map_or(Kind::Number, List::element);
+                run.elements(*list).map(|item| layout.value(kind, item)).collect()
+            }
+            Self::Object(members) => {
+                members.iter().map(|(name, view)| (Arc::clone(name), view.value(layout, run))).collect()
+            }
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Slot(_) | Self::List(_) => 1,
+            Self::Object(members) => 1 + members.iter().map(|(_, view)| view.size()).sum::<usize>(),
+        }
+    }
+
+    /// Add what is at a path below a place.
+    fn include(&mut self, place: &Place, path: &[Segment]) {
+        let (Place::Object(members), [first, rest @ ..]) = (place, path) else {
+            *self = Self::of(place);
+            return;
+        };
+        let (Self::Object(seen), Segment::Key(name) | Segment::Digits(name, _)) = (self, first) else {
+            return;
+        };
+        let Some(place) = members.get(name) else { return };
+        if let Some((_, view)) = seen.iter_mut().find(|(known, _)| known == name) {
+            view.include(place, rest);
+        } else {
+            let mut view = Self::Object(Vec::new());
+            view.include(place, rest);
+            seen.push((Arc::clone(name), view));
+        }
+    }
+
+    /// All that is at a place.
+    fn of(place: &Place) -> Self {
+        match place {
+            Place::Slot(slot) => Self::Slot(*slot),
+            Place::List(list) => Self::List(*list),
+            Place::Object(members) => {
+                let members = members.iter().map(|(name, place)| (Arc::clone(name), Self::of(place)));
+                Self::Object(members.collect())
+            }
+        }
+    }
+}
+
+/// Find what an expression may read: every text in it may be a path.
+fn read_by(logic: &Value, layout: &Layout, state: &mut View) {
+    match logic {
+        Value::Text(text) => {
+            if let [Segment::Key(root), below @ ..] = split_variable(text).as_slice()
+                && &**root == "state"
+            {
+                state.include(layout.root(), below);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| read_by(item, layout, state)),
+        Value::Object(members) => {
+            for (name, operand) in members.iter() {
+                if reads_anything(name, operand) {
+                    *state = View::of(layout.root());
+                    return;
+                }
+                outside(name, operand).for_each(|part| read_by(part, layout, state));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The arguments of an operation, but for the body of an iterator: what that reads are elements.
+fn outside<'a>(name: &str, operand: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let iterates = ITERATORS.contains(&name);
+    let arguments = match operand {
+        Value::Array(items) => items.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    arguments.iter().enumerate().filter(move |(index, _)| !iterates || *index != 1).map(|(_, part)| part)
+}
+
+/// Whether an operation may read anything: a path that is put together may be any, and that of nothing is all there
+/// is.
+fn reads_anything(name: &str, operand: &Value) -> bool {
+    let path = match operand {
+        Value::Array(items) => items.first().unwrap_or(&Value::Null),
+        single => single,
+    };
+    let is_nowhere = matches!(path, Value::Null) || path.as_text() == Some("");
+    match name {
+        "var" => is_nowhere || computes(operand),
+        "missing" | "missing_some" => computes(operand),
+        _ => false,
+    }
+}
+
+/// Whether an expression may read something below one of the roots, such as `params`.
+pub(super) fn may_read(logic: &Value, root: &str) -> bool {
+    match logic {
+        Value::Text(text) => text.starts_with(root),
+        Value::Array(items) => items.iter().any(|item| may_read(item, root)),
+        Value::Object(members) => members.iter().any(|(name, operand)| {
+            reads_anything(name, operand) || outside(name, operand).any(|part| may_read(part, root))
+        }),
+        _ => false,
+    }
+}
+
+/// Whether there is an operation in a value.
+fn computes(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(computes),
+        Value::Object(_) => true,
+        _ => false,
+    }
+}

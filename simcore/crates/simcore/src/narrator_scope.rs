@@ -1,0 +1,352 @@
+//! What the narrator may change by itself: what the scenario grants, or else what its own rules do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::canonical_json;
+use crate::change_log::Failure;
+use crate::document;
+use crate::error::{Code, Error, Result};
+use crate::json_node::Members;
+use crate::limits::{forbidden_key, looks_like_code};
+use crate::paths::{Segment, format_path, parse_path, parse_state_path};
+use crate::value::{Value, object};
+
+const MAX_CHANGES: usize = 64;
+const OPERATIONS: [&str; 7] = ["set", "inc", "dec", "mul", "patch", "push", "pop"];
+const MEMBERS: [&str; 3] = ["op", "path", "value"];
+/// How much of the values that would be in scope a message shows.
+const SHOWN_VALUES: usize = 8;
+const SHOWN_VALUE: usize = 60;
+const SHOWN_PATH: usize = 80;
+
+/// The narrator's scope in a scenario.
+#[derive(Debug)]
+pub(crate) enum Scope {
+    /// The entries of `narrator_scope`: a change is in scope when one of them allows it.
+    Grants(Vec<Grant>),
+    /// The default: what some action or event writes to the same path with the same operation.
+    ///
+    /// Only literals are precedents: what a derived value may become is not known beforehand.
+    Precedents(BTreeMap<String, Precedent>),
+}
+
+/// What the scenario lets the narrator do at a path and below it.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    path: Vec<Segment>,
+    operations: BTreeSet<&'static str>,
+    limit: Option<f64>,
+}
+
+/// What the rules do to a path.
+#[derive(Debug, Default)]
+pub(crate) struct Precedent {
+    /// The largest number that is added or subtracted.
+    amount: Option<f64>,
+    /// What is written, by operation, in canonical form.
+    values: BTreeMap<&'static str, BTreeSet<String>>,
+}
+
+/// A change that is harmless as such.
+struct Change<'a> {
+    operation: &'static str,
+    path: Vec<Segment>,
+    /// The canonical text of the path.
+    text: String,
+    /// Null where there is none.
+    value: &'a Value,
+}
+
+impl Scope {
+    pub(crate) fn new(spec: Members<'_, Value>) -> Result<Self> {
+        match spec.get("narrator_scope") {
+            Some(entries) => {
+                Ok(Self::Grants(document::list(entries)?.iter().map(Grant::new).collect::<Result<_>>()?))
+            }
+            None => Ok(Self::Precedents(precedents(spec)?)),
+        }
+    }
+
+    /// The scope of what may change nothing.
+    pub(crate) fn nothing() -> Self {
+        Self::Grants(Vec::new())
+    }
+
+    /// Why a list of changes may not be applied: a reason for each change that must not be; or none.
+    pub(crate) fn objections(&self, changes: &Value) -> Vec<Failure> {
+        let Some(changes) = changes.as_array().filter(|changes| changes.len() <= MAX_CHANGES) else {
+            let message = format!("state_changes is a list of at most {MAX_CHANGES} changes");
+            return vec![Failure::of(&invalid(&message), format_args!("/state_changes"))];
+        };
+        // The paths whose number a change before calculates.
+        let mut calculated = BTreeSet::new();
+        let mut reasons = Vec::new();
+        for (index, change) in changes.iter().enumerate() {
+            if let Err(error) = self.check(change, &mut calculated) {
+                reasons.push(Failure::of(&error, format_args!("/state_changes/{index}")));
+            }
+        }
+        reasons
+    }
+
+    /// Refuse a change that is none, is dangerous, or is out of scope.
+    fn check(&self, change: &Value, calculated: &mut BTreeSet<String>) -> Result<()> {
+        let change = Change::read(change)?;
+        match self {
+            Self::Grants(grants) => check_grants(grants, &change)?,
+            Self::Precedents(precedents) => check_precedents(precedents, &change)?,
+        }
+        if calculates(change.operation) && !calculated.insert(change.text.clone()) {
+            // Otherwise many small changes would make the large one that is out of scope.
+            let message = "may change once in a list; combine its changes into one";
+            return Err(out_of_scope(format!("the number {} {message}", change.shown())));
+        }
+        Ok(())
+    }
+}
+
+// --- what the scenario grants ---
+
+impl Grant {
+    fn new(entry: &Value) -> Result<Self> {
+        let entry = document::object(entry)?;
+        let operations = document::list(document::field(entry, "ops")?)?;
+        Ok(Self {
+            path: parse_path(document::text(document::field(entry, "path")?)?)?,
+            operations: operations
+                .iter()
+                .map(|name| operation_named(document::text(name)?).ok_or_else(unknown_operation))
+                .collect::<Result<_>>()?,
+            limit: entry.get("max_magnitude").map(document::number).transpose()?,
+        })
+    }
+}
+
+fn check_grants(grants: &[Grant], change: &Change<'_>) -> Result<()> {
+    let covering = || grants.iter().filter(|grant| change.path.starts_with(&grant.path));
+    let done = change.done();
+    let allowing: Vec<&Grant> = covering().filter(|grant| grant.operations.contains(done)).collect();
+    if allowing.is_empty() {
+        let operations = covering().flat_map(|grant| grant.operations.iter().copied()).collect();
+        return Err(not_among(&operations, done, change));
+    }
+    let limits: Option<Vec<f64>> = allowing.iter().map(|grant| grant.limit).collect();
+    match limits {
+        Some(limits) => check_magnitude(change, limits.into_iter().fold(0.0, f64::max)),
+        None => Ok(()),
+    }
+}
+
+// --- what the scenario's own rules do ---
+
+fn precedents(spec: Members<'_, Value>) -> Result<BTreeMap<String, Precedent>> {
+    let mut known = BTreeMap::new();
+    for section in ["actions", "random_events"] {
+        for rule in document::list_or_empty(spec, section)? {
+            let rule = document::object(rule)?;
+            let derives = rule.get("derives").map(document::object).transpose()?;
+            let mut pending: Vec<&Value> =
+                document::list(document::field(rule, "effects")?)?.iter().collect();
+            while let Some(effect) = pending.pop() {
+                let effect = document::object(effect)?;
+                pending.extend(document::list_or_empty(effect, "effects")?);
+                note_precedent(effect, derives, &mut known)?;
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// Note what an effect writes, if it does and if the value is known.
+fn note_precedent(
+    effect: Members<'_, Value>,
+    derives: Option<Members<'_, Value>>,
+    known: &mut BTreeMap<String, Precedent>,
+) -> Result<()> {
+    let Some(path) = effect.get("path") else { return Ok(()) };
+    let value = effect.get("value").unwrap_or(&Value::Null);
+    let is_derived =
+        value.as_text().is_some_and(|name| derives.is_some_and(|rules| rules.get(name).is_some()));
+    if is_derived {
+        return Ok(());
+    }
+    let operation =
+        operation_named(document::text(document::field(effect, "op")?)?).ok_or_else(unknown_operation)?;
+    let precedent = known.entry(format_path(&parse_path(document::text(path)?)?)).or_default();
+    if counts(operation) {
+        let amount = document::number(value)?.abs();
+        precedent.amount = Some(precedent.amount.map_or(amount, |largest| largest.max(amount)));
+    } else {
+        precedent.values.entry(operation).or_default().extend(parts(operation, value)?);
+    }
+    Ok(())
+}
+
+fn check_precedents(precedents: &BTreeMap<String, Precedent>, change: &Change<'_>) -> Result<()> {
+    let nothing = Precedent::default();
+    let precedent = precedents.get(&change.text).unwrap_or(&nothing);
+    if let Some(amount) = precedent.amount.filter(|_| counts(change.operation)) {
+        return check_magnitude(change, amount);
+    }
+    let Some(known) = precedent.values.get(change.operation) else {
+        let counting = precedent.amount.iter().flat_map(|_| ["inc", "dec"]);
+        let operations = precedent.values.keys().copied().chain(counting).collect();
+        return Err(not_among(&operations, change.operation, change));
+    };
+    if parts(change.operation, change.value)?.is_subset(known) {
+        return Ok(());
+    }
+    let (operation, path, listed) = (change.operation, change.shown(), listed(known));
+    let message = format!("the narrator may {operation} {path} only with what the scenario does: {listed}");
+    Err(out_of_scope(message))
+}
+
+/// What must have a precedent each: each member of a patch, any other value; of pop nothing.
+fn parts(operation: &str, value: &Value) -> Result<BTreeSet<String>> {
+    match value {
+        _ if operation == "pop" => Ok(BTreeSet::new()),
+        Value::Object(members) if operation == "patch" && !members.is_empty() => {
+            members.iter().map(|(key, item)| canonical_json::text(&object([(key, item.clone())]))).collect()
+        }
+        value => Ok(BTreeSet::from([canonical_json::text(value)?])),
+    }
+}
+
+// --- what a change is ---
+
+impl<'a> Change<'a> {
+    fn read(change: &'a Value) -> Result<Self> {
+        let members = change
+            .as_object()
+            .filter(|members| members.keys().all(|key| MEMBERS.contains(&&**key)))
+            .ok_or_else(|| invalid("a change is an object of op, path and value"))?;
+        let operation = members
+            .get("op")
+            .and_then(Value::as_text)
+            .and_then(operation_named)
+            .ok_or_else(|| invalid(&format!("op must be one of {}", OPERATIONS.join(", "))))?;
+        let text = members
+            .get("path")
+            .and_then(Value::as_text)
+            .ok_or_else(|| invalid("path must be a string, such as state.a"))?;
+        let path = parse_state_path(text)?;
+        if operation == "set" && path.len() == 1 {
+            let message = "the whole state cannot be set; name a key of it, such as state.a";
+            return Err(Error::new(Code::BadPath, message));
+        }
+        let value = members.get("value");
+        check_kind(operation, value)?;
+        let value = value.unwrap_or(&Value::Null);
+        if let Some(key) = forbidden_key(value) {
+            let message =
+                format!("the key '{key}' is dangerous to clients in other languages; choose another");
+            return Err(Error::new(Code::ForbiddenKey, message));
+        }
+        if looks_like_code(value) {
+            let message = "values are literals; an operation or a template is none";
+            return Err(Error::new(Code::CodeInValue, message));
+        }
+        Ok(Self { operation, text: format_path(&path), path, value })
+    }
+
+    /// What the operation amounts to: adding less than nothing is subtracting.
+    fn done(&self) -> &'static str {
+        match (self.operation, self.value) {
+            ("inc", Value::Number(amount)) if *amount < 0.0 => "dec",
+            ("dec", Value::Number(amount)) if *amount < 0.0 => "inc",
+            (operation, _) => operation,
+        }
+    }
+
+    fn shown(&self) -> String {
+        let shown: String = self.text.chars().take(SHOWN_PATH).collect();
+        format!("'{shown}'")
+    }
+}
+
+fn check_kind(operation: &str, value: Option<&Value>) -> Result<()> {
+    match (operation, value) {
+        ("pop", None | Some(Value::Null)) => Ok(()),
+        ("pop", Some(_)) => Err(invalid("pop takes no value")),
+        (_, None) => Err(invalid(&format!("{operation} needs a value"))),
+        (_, Some(value)) if calculates(operation) && value.as_number().is_none() => {
+            Err(invalid(&format!("the value of {operation} must be a number")))
+        }
+        ("patch", Some(value)) if value.as_object().is_none() => {
+            Err(invalid("the value of patch must be an object"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn operation_named(name: &str) -> Option<&'static str> {
+    OPERATIONS.into_iter().find(|operation| *operation == name)
+}
+
+/// Whether an operation adds to a number, or subtracts from it.
+fn counts(operation: &str) -> bool {
+    matches!(operation, "inc" | "dec")
+}
+
+/// Whether an operation makes a number of the one before.
+fn calculates(operation: &str) -> bool {
+    counts(operation) || operation == "mul"
+}
+
+fn unknown_operation() -> Error {
+    document::invalid("an effect has an unknown op")
+}
+
+fn invalid(message: &str) -> Error {
+    Error::new(Code::ChangeInvalid, message)
+}
+
+// --- what a refusal says ---
+
+fn out_of_scope(message: String) -> Error {
+    Error::new(Code::OutOfScope, message)
+}
+
+fn not_among(operations: &BTreeSet<&str>, operation: &str, change: &Change<'_>) -> Error {
+    let allowed: Vec<&str> = OPERATIONS.into_iter().filter(|name| operations.contains(name)).collect();
+    let mend = if allowed.is_empty() {
+        "leave this change out".into()
+    } else {
+        format!("it may: {}", allowed.join(", "))
+    };
+    out_of_scope(format!("the narrator may not {operation} {}; {mend}", change.shown()))
+}
+
+fn check_magnitude(change: &Change<'_>, limit: f64) -> Result<()> {
+    if magnitude(change.value) <= limit {
+        return Ok(());
+    }
+    let (operation, path, limit) = (change.operation, change.shown(), canonical_json::number_text(limit));
+    Err(out_of_scope(format!("the narrator may {operation} {path} with numbers within ±{limit} only")))
+}
+
+/// The largest number in a value, whatever its sign.
+fn magnitude(value: &Value) -> f64 {
+    match value {
+        Value::Number(number) => number.abs(),
+        Value::Array(items) => items.iter().map(magnitude).fold(0.0, f64::max),
+        Value::Object(members) => members.values().map(magnitude).fold(0.0, f64::max),
+        Value::Null | Value::Bool(_) | Value::Text(_) => 0.0,
+    }
+}
+
+fn listed(values: &BTreeSet<String>) -> String {
+    let mut shown: Vec<String> = values.iter().take(SHOWN_VALUES).map(|text| shortened(text)).collect();
+    if values.len() > SHOWN_VALUES {
+        shown.push("…".into());
+    }
+    shown.join(", ")
+}
+
+fn shortened(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN_VALUE).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}

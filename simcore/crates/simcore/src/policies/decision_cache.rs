@@ -1,0 +1,71 @@
+//! Calls of tools that are decided about once: nothing is found out about them that no rule asks for.
+
+use std::cell::OnceCell;
+
+use super::attributes::{Facts, is_wanted};
+use super::entries::Among;
+use super::tools::Tool;
+use super::value_kinds::Unread;
+use crate::json_node::{Json, Node, View};
+use crate::value::Value;
+
+/// A call of a tool by a caller with some roles.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// None where the policy is not about the tool.
+    pub(super) tool: Option<u32>,
+    pub(super) arguments: Node<'a>,
+    pub(super) roles: &'a [&'a str],
+}
+
+impl<'a> Call<'a> {
+    /// What conditions read of it, with its tool.
+    pub(super) fn facts<'c>(&'c self, tool: &'c Tool) -> impl Facts + use<'a, 'c> {
+        Alone { call: self, tool, arguments: OnceCell::new(), roles: OnceCell::new() }
+    }
+}
+
+/// A call while it is decided about. Values are made of it once an expression is evaluated.
+struct Alone<'c, 'a> {
+    call: &'c Call<'a>,
+    tool: &'c Tool,
+    arguments: OnceCell<Value>,
+    roles: OnceCell<Value>,
+}
+
+impl Facts for Alone<'_, '_> {
+    fn arguments(&self) -> &Value {
+        self.arguments.get_or_init(|| self.call.arguments.to_value())
+    }
+
+    fn roles(&self) -> &Value {
+        self.roles.get_or_init(|| self.call.roles.iter().copied().map(Value::from).collect())
+    }
+
+    fn has_role(&self, wanted: &[Box<str>]) -> bool {
+        self.call.roles.iter().any(|role| is_wanted(role, wanted))
+    }
+
+    fn compare(
+        &mut self,
+        argument: u32,
+        _matcher: usize,
+        among: &Among,
+        mut tell: impl FnMut(bool),
+    ) -> Result<(), Unread> {
+        let mut compare = |text: &str| {
+            tell(among.contains(&among.kind().read(text)?));
+            Ok(())
+        };
+        let argument = self.tool.paths.get(argument as usize);
+        match argument.and_then(|argument| argument.of(&self.call.arguments)).map(Json::view) {
+            None | Some(View::Null) => Ok(()),
+            Some(View::Text(text)) => compare(text),
+            Some(View::Array(items)) => items.iter().try_for_each(|item| match item.view() {
+                View::Text(text) => compare(text),
+                _ => Err(Unread::NO_TEXT),
+            }),
+            Some(_) => Err(Unread::NO_TEXT),
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! Rules as straight-line code over columns and masks, so that what is to be done is decided once for 64 runs.
+
+use crate::ir::types::{
+    Condition, Consequence, Deed, Fold, Operation, Relation, Scalar, Source, Stage, Write,
+};
+
+use super::vectors::Combine;
+
+/// The mask of the runs in which the code that is about to run matters.
+pub(super) const ACTIVE: usize = 0;
+/// The mask that a condition leaves its result in.
+pub(super) const RESULT: usize = 1;
+
+/// Straight-line code.
+#[derive(Debug, Default)]
+pub(super) struct Code(pub(super) Vec<Step>);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operand {
+    Column(usize),
+    Constant(f64),
+}
+
+/// One step. Columns and masks go by their numbers; `to` is written, and never read elsewhere in the same step.
+#[derive(Debug)]
+pub(super) enum Step {
+    Load {
+        to: usize,
+        from: Operand,
+    },
+    Apply {
+        to: usize,
+        operation: Operation,
+        with: Operand,
+    },
+    Negate {
+        to: usize,
+    },
+    Select {
+        to: usize,
+        mask: usize,
+        with: Operand,
+    },
+    Truth {
+        to: usize,
+        mask: usize,
+    },
+    /// What is not finite here is not for this executor. Bounds may have shown that nothing can be, unless `always`.
+    CheckFinite {
+        column: usize,
+        active: usize,
+        always: bool,
+    },
+    CheckNotZero {
+        operand: Operand,
+        active: usize,
+    },
+    /// A value that takes a look at each run.
+    EachValue {
+        to: usize,
+        scalar: Scalar,
+        active: usize,
+    },
+    Compare {
+        to: usize,
+        combine: Combine,
+        relation: Relation,
+        a: Operand,
+        b: Operand,
+    },
+    EachCondition {
+        to: usize,
+        condition: Condition,
+        active: usize,
+    },
+    /// Write to a slot, where `ACTIVE` is set.
+    Write {
+        slot: usize,
+        write: Write,
+        with: Operand,
+    },
+    /// Put a value behind the last element of an array, where `ACTIVE` is set.
+    Push {
+        list: usize,
+        with: Operand,
+    },
+    /// Remove the last element of an array, where `ACTIVE` is set.
+    Pop {
+        list: usize,
+    },
+    /// Let the deeds of a site happen later, where `ACTIVE` is set.
+    Schedule {
+        site: usize,
+    },
+    /// What an effect does to the runs one by one.
+    EachDeed {
+        deed: Deed,
+    },
+    Iterate(Loop),
+    /// Where an array has elements.
+    NotEmpty {
+        to: usize,
+        list: usize,
+    },
+    Fill {
+        to: usize,
+        holds: bool,
+    },
+    Copy {
+        to: usize,
+        from: usize,
+    },
+    And {
+        to: usize,
+        with: usize,
+    },
+    AndNot {
+        to: usize,
+        with: usize,
+    },
+    Or {
+        to: usize,
+        with: usize,
+    },
+    Invert {
+        to: usize,
+    },
+}
+
+/// Code that is carried out for each index of an array.
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) list: usize,
+    /// Where the iteration matters.
+    pub(super) active: usize,
+    /// Where the array is long enough, for the body to narrow down.
+    pub(super) current: usize,
+    /// The column of the element.
+    pub(super) element: usize,
+    pub(super) body: Code,
+}
+
+/// Makes code, and counts the columns and masks that it needs.
+pub(super) struct Compiler {
+    steps: Vec<Step>,
+    first_column: usize,
+    pub(super) next_column: usize,
+    next_mask: usize,
+    /// Inside an iteration, the column of the element; inside a fold, that of what it has come to.
+    element: usize,
+    accumulator: usize,
+    pub(super) columns: usize,
+    pub(super) masks: usize,
+}
+
+impl Compiler {
+    /// A compiler that may use the columns from a number on.
+    pub(super) fn new(first_column: usize) -> Self {
+        Self {
+            steps: Vec::new(),
+            first_column,
+            next_column: first_column,
+            next_mask: RESULT + 1,
+            element: 0,
+            accumulator: 0,
+            columns: first_column,
+            masks: RESULT + 1,
+        }
+    }
+
+    /// Code that leaves in `RESULT` where a condition holds, as far as `ACTIVE` is set.
+    pub(super) fn condition_code(&mut self, condition: &Condition) -> Code {
+        self.condition(condition, RESULT, ACTIVE, Combine::Set);
+        self.finish()
+    }
+
+    /// Code that carries out a rule where `ACTIVE` is set.
+    pub(super) fn consequence_code(&mut self, consequence: &Consequence) -> Code {
+        for (column, scalar) in &consequence.derives {
+            self.value_into(*column, scalar, ACTIVE);
+        }
+        for deed in &consequence.deeds {
+            match deed {
+                Deed::Write { slot, write, value } if value.is_simple() => {
+                    let with = self.operand(value, ACTIVE);
+                    self.push(Step::Write { slot: *slot, write: *write, with });
+                    if *write != Write::Set {
+                        self.push(Step::CheckFinite { column: *slot, active: ACTIVE, always: false });
+                    }
+                }
+                Deed::Push { list, value } if value.is_simple() => {
+                    let with = self.operand(value, ACTIVE);
+                    self.push(Step::Push { list: *list, with });
+                }
+                Deed::Pop { list } => self.push(Step::Pop { list: *list }),
+                Deed::Schedule { site } => self.push(Step::Schedule { site: *site }),
+                deed => self.push(Step::EachDeed { deed: deed.clone() }),
+            }
+        }
+        self.finish()
+    }
+
+    pub(super) fn finish(&mut self) -> Code {
+        (self.next_column, self.next_mask) = (self.first_column, RESULT + 1);
+        Code(std::mem::take(&mut self.steps))
+    }
+
+    pub(super) fn column(&mut self) -> usize {
+        self.next_column += 1;
+        self.columns = self.columns.max(self.next_column);
+        self.next_column - 1
+    }
+
+    pub(super) fn mask(&mut self) -> usize {
+        self.next_mask += 1;
+        self.masks = self.masks.max(self.next_mask);
+        self.next_mask - 1
+    }
+
+    pub(super) fn push(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    // --- conditions ---
+
+    pub(super) fn condition(&mut self, condition: &Condition, to: usize, active: usize, combine: Combine) {
+        match condition {
+            Condition::Constant(holds) => self.constant(*holds, to, combine),
+            Condition::True(value) => {
+                let a = self.operand(value, active);
+                let (relation, b) = (Relation::Unequal, Operand::Constant(0.0));
+                self.push(Step::Compare { to, combine, relation, a, b });
+            }
+            Condition::Compare(relation, a, b) => {
+                let (a, b) = (self.operand(a, active), self.operand(b, active));
+                self.push(Step::Compare { to, combine, relation: *relation, a, b });
+            }
+            Condition::All(items) if combine != Combine::Or => {
+                self.sequence(items, to, active, combine, Combine::And);
+            }
+            Condition::Any(items) if combine != Combine::And => {
+                self.sequence(items, to, active, combine, Combine::Or);
+            }
+            Condition::Not(item) => match &**item {
+                Condition::Compare(relation, a, b) => {
+                    self.condition(&opposite(*relation, a, b), to, active, combine);
+                }
+                item if combine == Combine::Set => {
+                    self.condition(item, to, active, Combine::Set);
+                    self.push(Step::Invert { to });
+                }
+                _ => self.apart(condition, to, active, combine),
+            },
+            Condition::Interpreted(_) if combine == Combine::Set => {
+                self.push(Step::EachCondition { to, condition: condition.clone(), active });
+            }
+            Condition::NotEmpty(list) if combine == Combine::Set => {
+                self.push(Step::NotEmpty { to, list: *list });
+            }
+            Condition::Contains { list, needle } if combine == Combine::Set => {
+                let needle = self.operand(needle, active);
+                let source = Source { list: *list, stages: Vec::new() };
+                self.find(&source, to, active, |compiler, element, to, _| {
+                    let (a, relation) = (Operand::Column(element), Relation::Equal);
+                    compiler.push(Step::Compare { to, combine: Combine::Set, relation, a, b: needle });
+                });
+            }
+            Condition::Some { source, condition } if combine == Combine::Set => {
+                self.find(source, to, active, |compiler, _, to, current| {
+                    compiler.condition(condition, to, current, Combine::Set);
+                });
+            }
+            Condition::Every { source, condition } if combine == Combine::Set => {
+                let none_fails = self.mask();
+                self.find(source, none_fails, active, |compiler, _, to, current| {
+                    compiler.condition(condition, to, current, Combine::Set);
+                    compiler.push(Step::Invert { to });
+                });
+                self.push(Step::Invert { to: none_fails });
+                self.find(source, to, active, |compiler, _, to, _| {
+                    compiler.push(Step::Fill { to, holds: true });
+                });
+                self.push(Step::And { to, with: none_fails });
+            }
+            _ => self.apart(condition, to, active, combine),
+        }
+    }
+
+    fn constant(&mut self, holds: bool, to: usize, combine: Combine) {
+        let decides = match combine {
+            Combine::Set => true,
+            Combine::And => !holds,
+            Combine::Or => holds,
+        };
+        if decides {
+            self.push(Step::Fill { to, holds });
+        }
+    }
+
+    /// Work a condition out into a mask of its own, and combine that.
+    fn apart(&mut self, condition: &Condition, to: usize, active: usize, combine: Combine) {
+        let with = self.mask();
+        // Only where it still matters: looking at single runs is dear.
+        let active = self.undecided(condition, to, active, combine);
+        self.condition(condition, with, active, Combine::Set);
+        self.push(if combine == Combine::And { Step::And { to, with } } else { Step::Or { to, with } });
+    }
+
+    /// Conditions of which each matters only while those before it have not decided.
+    fn sequence(&mut self, items: &[Condition], to: usize, active: usize, first: Combine, others: Combine) {
+        if items.is_empty() {
+            return self.constant(others == Combine::And, to, first);
+        }
+        let mut combine = first;
+        for item in items {
+            let active = if combine == others && can_fail(item) {
+                self.undecided(item, to, active, others)
+            } else {
+                active
+            };
+            self.condition(item, to, active, combine);
+            combine = others;
+        }
+    }
+
+    /// Where a condition that is to be combined with what is there still matters.
+    fn undecided(&mut self, condition: &Condition, to: usize, active: usize, combine: Combine) -> usize {
+        if combine == Combine::Set || !can_fail(condition) {
+            return active;
+        }
+        let narrowed = self.mask();
+        self.push(Step::Copy { to: narrowed, from: active });
+        self.push(if combine == Combine::And {
+            Step::And { to: narrowed, with: to }
+        } else {
+            Step::AndNot { to: narrowed, with: to }
+        });
+        narrowed
+    }
+
+    // --- iterations ---
+
+    /// Find where some element is such that a test leaves the mask it is given set.
+    ///
+    /// The test is told the column of the element, its mask, and where the element counts. Once one is found, the rest
+    /// is not tested, though it does go through the stages: the interpreter finishes these first.
+    fn find(
+        &mut self,
+        source: &Source,
+        to: usize,
+        active: usize,
+        test: impl FnOnce(&mut Self, usize, usize, usize),
+    ) {
+        self.push(Step::Fill { to, holds: false });
+        self.iterate(source, active, |compiler, element, current| {
+            let found = compiler.mask();
+            compiler.push(Step::AndNot { to: current, with: to });
+            test(compiler, element, found, current);
+            compiler.push(Step::And { to: found, with: current });
+            compiler.push(Step::Or { to, with: found });
+        });
+    }
+
+    fn fold(&mut self, fold: &Fold, to: usize, active: usize) {
+        self.value_into(to, &fold.start, active);
+        let outer = std::mem::replace(&mut self.accumulator, to);
+        self.iterate(&fold.source, active, |compiler, _, current| {
+            let with = compiler.operand(&fold.body, current);
+            if !matches!(with, Operand::Column(column) if column == to) {
+                compiler.push(Step::Select { to, mask: current, with });
+            }
+        });
+        self.accumulator = outer;
+    }
+
+    /// Do something with each element that is left after the stages.
+    fn iterate(&mut self, source: &Source, active: usize, visit: impl FnOnce(&mut Self, usize, usize)) {
+        let (current, element) = (self.mask(), self.column());
+        let before = std::mem::take(&mut self.steps);
+        let outer = std::mem::replace(&mut self.element, element);
+        for stage in &source.stages {
+            match stage {
+                Stage::Filter(condition) => {
+                    let passes = self.mask();
+                    self.condition(condition, passes, current, Combine::Set);
+                    self.push(Step::And { to: current, with: passes });
+                }
+                Stage::Map(value) => {
+                    let from = self.operand(value, current);
+                    if !matches!(from, Operand::Column(column) if column == element) {
+                        self.push(Step::Load { to: element, from });
+                    }
+                }
+            }
+        }
+        visit(self, element, current);
+        self.element = outer;
+        let body = Code(std::mem::replace(&mut self.steps, before));
+        self.push(Step::Iterate(Loop { list: source.list, active, current, element, body }));
+    }
+
+    // --- values ---
+
+    pub(super) fn operand(&mut self, scalar: &Scalar, active: usize) -> Operand {
+        match scalar {
+            Scalar::Constant(number) => Operand::Constant(*number),
+            Scalar::Column(column) => Operand::Column(*column),
+            Scalar::Element => Operand::Column(self.element),
+            Scalar::Accumulator => Operand::Column(self.accumulator),
+            scalar => {
+                let to = self.column();
+                self.value_into(to, scalar, active);
+                Operand::Column(to)
+            }
+        }
+    }
+
+    fn value_into(&mut self, to: usize, scalar: &Scalar, active: usize) {
+        match scalar {
+            Scalar::Constant(_) | Scalar::Column(_) | Scalar::Element | Scalar::Accumulator => {
+                let from = self.operand(scalar, active);
+                self.push(Step::Load { to, from });
+            }
+            Scalar::Calculation { operation, first, rest } => {
+                self.value_into(to, first, active);
+                self.calculation(*operation, to, rest, active);
+            }
+            Scalar::Negative(value) => {
+                self.value_into(to, value, active);
+                self.push(Step::Negate { to });
+            }
+            Scalar::Choice { condition, then, otherwise } => {
+                let mask = self.mask();
+                self.condition(condition, mask, active, Combine::Set);
+                let (chosen, left) = (self.mask(), self.mask());
+                self.push(Step::Copy { to: chosen, from: active });
+                self.push(Step::And { to: chosen, with: mask });
+                self.push(Step::Copy { to: left, from: active });
+                self.push(Step::AndNot { to: left, with: mask });
+                self.value_into(to, otherwise, left);
+                let with = self.operand(then, chosen);
+                self.push(Step::Select { to, mask, with });
+            }
+            Scalar::Truth(condition) => {
+                let mask = self.mask();
+                self.condition(condition, mask, active, Combine::Set);
+                self.push(Step::Truth { to, mask });
+            }
+            Scalar::Fold(fold) => self.fold(fold, to, active),
+            Scalar::Interpreted(_) => {
+                self.push(Step::EachValue { to, scalar: scalar.clone(), active });
+            }
+        }
+    }
+
+    fn calculation(&mut self, operation: Operation, to: usize, rest: &[Scalar], active: usize) {
+        let divides = matches!(operation, Operation::Divide | Operation::Remainder);
+        for value in rest {
+            let with = self.operand(value, active);
+            if divides {
+                self.push(Step::CheckNotZero { operand: with, active });
+            }
+            self.push(Step::Apply { to, operation, with });
+            if divides {
+                self.push(Step::CheckFinite { column: to, active, always: true });
+            }
+        }
+        if matches!(operation, Operation::Add | Operation::Subtract | Operation::Multiply) {
+            self.push(Step::CheckFinite { column: to, active, always: false });
+        }
+    }
+}
+
+/// What holds when a relation does not; there is no number that compares with none.
+fn opposite(relation: Relation, a: &Scalar, b: &Scalar) -> Condition {
+    let (a, b) = (a.clone(), b.clone());
+    match relation {
+        Relation::Equal => Condition::Compare(Relation::Unequal, a, b),
+        Relation::Unequal => Condition::Compare(Relation::Equal, a, b),
+        Relation::Less => Condition::Compare(Relation::AtMost, b, a),
+        Relation::AtMost => Condition::Compare(Relation::Less, b, a),
+    }
+}
+
+/// Whether working something out can have no result: whatever calculates can, and the interpreter.
+fn can_fail(condition: &Condition) -> bool {
+    condition.any(&mut |scalar| matches!(scalar, Scalar::Calculation { .. } | Scalar::Interpreted(_)))
+}

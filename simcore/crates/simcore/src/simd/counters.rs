@@ -1,0 +1,94 @@
+//! What is counted besides in each lane, until the run there turns out to be ordinary.
+
+use crate::dry_run::statistics::{Detail, Watched};
+use crate::ir::{Plan, Spot};
+
+use super::registers::Registers;
+use super::vectors::{Integers, Mask};
+
+/// The counts of the runs that are being played, and what of them is watched.
+#[derive(Debug)]
+pub(super) struct Counters<'a> {
+    /// For each action, in how many turns it was legal, and taken.
+    legal: Vec<Integers>,
+    taken: Vec<Integers>,
+    /// For each event, how often it was drawn.
+    drawn: Vec<Integers>,
+    watched: Vec<Following<'a>>,
+}
+
+/// A watched number, where there can be one.
+#[derive(Debug)]
+struct Following<'a> {
+    watched: &'a Watched,
+    /// Where it is, and what it was in the beginning.
+    from: Option<(Spot, f64)>,
+}
+
+impl<'a> Counters<'a> {
+    pub(super) fn new(plan: &Plan, watched: &'a [Watched]) -> Self {
+        let columns = |number| vec![Integers::ZERO; number];
+        let following =
+            |watched: &'a Watched| Following { watched, from: plan.layout.number(watched.path()) };
+        Self {
+            legal: columns(plan.actions.len()),
+            taken: columns(plan.actions.len()),
+            drawn: columns(plan.events.len()),
+            watched: watched.iter().map(following).collect(),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn legal(&mut self, action: usize, mask: &Mask) {
+        count(&mut self.legal, action, mask);
+    }
+
+    #[inline(always)]
+    pub(super) fn taken(&mut self, action: usize, mask: &Mask) {
+        count(&mut self.taken, action, mask);
+    }
+
+    #[inline(always)]
+    pub(super) fn drawn(&mut self, event: usize, mask: &Mask) {
+        count(&mut self.drawn, event, mask);
+    }
+
+    /// Forget what was counted in a lane.
+    pub(super) fn clear(&mut self, lane: usize) {
+        for counts in self.legal.iter_mut().chain(&mut self.taken).chain(&mut self.drawn) {
+            counts.set(lane, 0);
+        }
+    }
+
+    /// Add what was counted in the lane of an ordinary run that has ended.
+    pub(super) fn add_to(&self, detail: &mut Detail, registers: &Registers, lane: usize) {
+        add(&mut detail.legal, &self.legal, lane);
+        add(&mut detail.taken, &self.taken, lane);
+        add(&mut detail.drawn, &self.drawn, lane);
+        for (moved, Following { watched, from }) in detail.moves.iter_mut().zip(&self.watched) {
+            if let Some((spot, first)) = *from
+                && let Some(last) = last(spot, registers, lane)
+            {
+                *moved += watched.moved(first, last);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn count(counts: &mut [Integers], index: usize, mask: &Mask) {
+    if let Some(counts) = counts.get_mut(index) {
+        counts.count(mask);
+    }
+}
+
+fn add(to: &mut [u64], counts: &[Integers], lane: usize) {
+    to.iter_mut().zip(counts).for_each(|(to, counts)| *to += counts.get(lane));
+}
+
+fn last(spot: Spot, registers: &Registers, lane: usize) -> Option<f64> {
+    match spot {
+        Spot::Slot(column) => Some(registers.number(column, lane)),
+        Spot::Item(list, index) => registers.list(list).elements(lane).nth(index),
+    }
+}

@@ -1,0 +1,345 @@
+//! How the personas decide that look ahead: each candidate is carried out in all runs in which it is one, and taken
+//! back.
+
+use crate::ir::types::Relation;
+use crate::personas::{Persona, ROLLOUT_TURNS, ROLLOUTS, lost_in, won_in};
+use crate::rng::{INCREMENT, mix};
+
+use super::block::Block;
+use super::checkpoint::Saved;
+use super::counters::Counters;
+use super::isa::Vectors;
+use super::turn::{EVENT_KEY, POLICY_KEY};
+use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
+
+/// The number of the candidate that is to do nothing.
+const NOTHING: u64 = u64::MAX;
+
+/// What a look ahead needs to come back from it, and the best that it has seen so far.
+#[derive(Debug)]
+pub(super) struct Outlook {
+    /// For each action, where it is a candidate.
+    candidates: Vec<Mask>,
+    before_candidate: Saved,
+    before_event: Saved,
+    best: Column,
+    chosen: Integers,
+}
+
+impl Default for Outlook {
+    fn default() -> Self {
+        Self {
+            candidates: Vec::new(),
+            before_candidate: Saved::default(),
+            before_event: Saved::default(),
+            best: Column::ZERO,
+            chosen: Integers::ZERO,
+        }
+    }
+}
+
+impl Outlook {
+    /// See whether a candidate is better than those before it.
+    #[inline(always)]
+    fn consider(&mut self, candidate: u64, mask: &Mask, worth: &Column) {
+        let mut better = Mask::NONE;
+        better.compare(Combine::Set, Relation::Less, Numbers::Each(&self.best), Numbers::Each(worth));
+        better.and(mask);
+        self.best.set_where(&better, Numbers::Each(worth));
+        self.chosen.set_where(&better, candidate);
+    }
+}
+
+impl Block<'_> {
+    /// Take the action that is best, if one is better than to do nothing.
+    #[inline(always)]
+    pub(super) fn take_best<V: Vectors>(&mut self) {
+        self.draw_choices::<V>();
+        let mut outlook = std::mem::take(&mut self.outlook);
+        let mut any = false;
+        outlook.candidates.resize(self.legal.len(), Mask::NONE);
+        for (index, candidate) in outlook.candidates.iter_mut().enumerate() {
+            let Some(legal) = self.legal.get(index) else { continue };
+            candidate.clone_from(legal);
+            self.prepare(index, candidate);
+            any |= candidate.any();
+        }
+        if any {
+            outlook.best = Column([f64::NEG_INFINITY; LANES]);
+            outlook.chosen = Integers([NOTHING; LANES]);
+            if self.task.persona == Persona::Planner {
+                self.play_each_on::<V>(&mut outlook);
+            } else {
+                self.try_each::<V>(&mut outlook);
+            }
+            let chosen = &outlook.chosen;
+            self.take::<V>(|index, _| chosen.equals(index as u64));
+        }
+        self.outlook = outlook;
+    }
+
+    // --- one step ahead ---
+
+    #[inline(always)]
+    fn try_each<V: Vectors>(&mut self, outlook: &mut Outlook) {
+        let machine = self.machine;
+        self.see_what_goes_on(&self.now());
+        let everywhere = self.playing.clone();
+        let worth = self.worth::<V>(&everywhere, &mut outlook.before_event);
+        outlook.consider(NOTHING, &everywhere, &worth);
+        for (index, footprint) in machine.footprints.actions.iter().enumerate() {
+            let Some(mask) = outlook.candidates.get(index).filter(|mask| mask.any()).cloned() else {
+                continue;
+            };
+            outlook.before_candidate.keep(&self.registers, footprint);
+            self.carry_out::<V>(machine.actions.get(index), &mask);
+            let worth = self.worth::<V>(&mask, &mut outlook.before_event);
+            outlook.before_candidate.restore(&mut self.registers, footprint);
+            outlook.consider(index as u64, &mask, &worth);
+        }
+    }
+
+    /// What the state that a candidate led to is worth to the persona.
+    #[inline(always)]
+    fn worth<V: Vectors>(&mut self, mask: &Mask, before_event: &mut Saved) -> Column {
+        let mut worth = self.value::<V>(mask).clone();
+        match self.task.persona {
+            Persona::Cautious => self.fear_events::<V>(mask, &mut worth, before_event),
+            Persona::Saboteur => worth.negate(),
+            _ => {}
+        }
+        worth
+    }
+
+    /// Lower a value to the least that it has after an event.
+    #[inline(always)]
+    fn fear_events<V: Vectors>(&mut self, mask: &Mask, worth: &mut Column, before_event: &mut Saved) {
+        let machine = self.machine;
+        for (index, footprint) in machine.footprints.events.iter().enumerate() {
+            let mut may = mask.clone();
+            self.narrow_to_possible::<V>(index, &mut may);
+            if may.any() {
+                before_event.keep(&self.registers, footprint);
+                self.carry_out::<V>(machine.events.get(index), &may);
+                worth.least_where(&may, self.value::<V>(&may));
+                before_event.restore(&mut self.registers, footprint);
+            }
+        }
+    }
+
+    /// The value of each run, where the mask is set.
+    #[inline(always)]
+    fn value<V: Vectors>(&mut self, mask: &Mask) -> &Column {
+        self.carry_out::<V>(self.machine.value.as_ref(), mask);
+        self.registers.column(self.machine.value_column)
+    }
+
+    // --- many turns ahead ---
+
+    #[inline(always)]
+    fn play_each_on<V: Vectors>(&mut self, outlook: &mut Outlook) {
+        let machine = self.machine;
+        let turns = &machine.footprints.turns;
+        let now = Now::leave(self);
+        outlook.before_candidate.keep(&self.registers, turns);
+        for index in std::iter::once(NOTHING).chain(0..machine.actions.len() as u64) {
+            let action = usize::try_from(index).unwrap_or(usize::MAX);
+            let mask = outlook.candidates.get(action).unwrap_or(&now.playing).clone();
+            if !mask.any() {
+                continue;
+            }
+            let mut worth = Column::ZERO;
+            for rollout in 0..ROLLOUTS {
+                outlook.before_candidate.restore(&mut self.registers, turns);
+                now.begin_rollout(self, rollout, &mask);
+                self.carry_out::<V>(machine.actions.get(action), &mask);
+                let value = self.play_on::<V>();
+                worth.add_where(&mask, Numbers::Each(&value));
+            }
+            outlook.consider(index, &mask, &worth);
+        }
+        outlook.before_candidate.restore(&mut self.registers, turns);
+        now.come_back(self);
+    }
+
+    /// Finish the turn and play some more at random, each run until it is over; the values then.
+    #[inline(always)]
+    fn play_on<V: Vectors>(&mut self) -> Column {
+        let mut values = Column::ZERO;
+        for turn in 1..=ROLLOUT_TURNS {
+            V::turn(self, turn > 1);
+            self.value_ends(turn, &mut values);
+            let mut goes_on = self.playing.clone();
+            goes_on.and_not(&self.ended);
+            goes_on.and_not(&self.registers.exceptional);
+            self.advance(&goes_on);
+            let mut over = goes_on.clone();
+            if turn < ROLLOUT_TURNS {
+                let (last_turn, now) = (Numbers::All(self.last_turn), self.now());
+                over.compare(Combine::And, Relation::Less, last_turn, Numbers::Each(&now));
+            }
+            if over.any() {
+                values.set_where(&over, Numbers::Each(self.value::<V>(&over)));
+                goes_on.and_not(&over);
+            }
+            self.playing = goes_on;
+            if !self.playing.any() {
+                break;
+            }
+        }
+        values
+    }
+
+    /// Put down the values of the runs that a condition has ended in a turn of a rollout.
+    #[inline(always)]
+    fn value_ends(&self, turn: u64, values: &mut Column) {
+        let losses = self.machine.plan.losses.len() as u64;
+        let (lost, won) = (lost_in(turn), won_in(turn));
+        let ends = values.0.iter_mut().zip(&self.ended.0).zip(&self.condition.0);
+        for ((value, ended), condition) in ends {
+            let end = if *condition < losses { lost } else { won };
+            *value = if *ended == 0 { *value } else { end };
+        }
+    }
+}
+
+/// What a block comes back to from looking ahead, beside its registers.
+struct Now<'a> {
+    playing: Mask,
+    policy: Integers,
+    event: Integers,
+    counter: Integers,
+    legal: Vec<Mask>,
+    drawn: Vec<Integers>,
+    until: Vec<Column>,
+    since: Vec<Column>,
+    /// Not in use meanwhile: nothing that is tried out counts.
+    counters: Option<Counters<'a>>,
+}
+
+impl<'a> Now<'a> {
+    fn leave(block: &mut Block<'a>) -> Self {
+        Self {
+            playing: block.playing.clone(),
+            policy: block.policy.clone(),
+            event: block.event.clone(),
+            counter: block.counter.clone(),
+            legal: block.legal.clone(),
+            drawn: block.drawn.clone(),
+            until: block.until.clone(),
+            since: block.since.clone(),
+            counters: block.counters.take(),
+        }
+    }
+
+    /// Let the runs of a mask go on from here by the luck of a rollout.
+    #[inline(always)]
+    fn begin_rollout(&self, block: &mut Block<'_>, rollout: u64, mask: &Mask) {
+        block.playing.clone_from(mask);
+        block.counter.clone_from(&self.counter);
+        block.until.clone_from(&self.until);
+        block.since.clone_from(&self.since);
+        let (policy_key, event_key) = (*POLICY_KEY, *EVENT_KEY);
+        let index = INCREMENT.wrapping_mul(rollout + 1);
+        let streams = block.policy.0.iter_mut().zip(&mut block.event.0);
+        for ((policy, event), (base, counter)) in streams.zip(block.rollout.0.iter().zip(&self.counter.0)) {
+            let seed = mix(base.wrapping_add(counter.wrapping_add(index)));
+            *policy = mix(seed ^ policy_key);
+            *event = mix(seed ^ event_key);
+        }
+    }
+
+    fn come_back(self, block: &mut Block<'a>) {
+        block.playing = self.playing;
+        block.policy = self.policy;
+        block.event = self.event;
+        block.counter = self.counter;
+        block.legal = self.legal;
+        block.drawn = self.drawn;
+        block.until = self.until;
+        block.since = self.since;
+        block.counters = self.counters;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dry_run::Executor;
+    use crate::ir::examples::program;
+    use crate::program::Program;
+
+    /// A program in which much depends on what is chosen: parameters, arrays, schedules, events that last, and an action
+    /// that cannot be carried out too often, which it may be until some turn.
+    fn busy(until: u64) -> Program {
+        let action = |id: &str, params: &str, preconditions: &str, effects: &str| {
+            format!(
+                r#"{{"id": "{id}", "params": {params}, "preconditions": {preconditions}, "effects": [{effects}],
+                     "derives": {{"d": {{"*": [{{"var": "state.b"}}, 0.5]}}}}}}"#
+            )
+        };
+        let inc =
+            |path: &str, value: &str| format!(r#"{{"op": "inc", "path": "state.{path}", "value": {value}}}"#);
+        let later =
+            format!(r#"{{"op": "schedule", "id": "s", "after": 2, "effects": [{}]}}"#, inc("a", r#""d""#));
+        let number = r#"{"p": {"type": "number", "minimum": 0.1, "maximum": 0.3}}"#;
+        let suits = r#"{"<": [{"var": "params.p"}, {"var": "state.b"}]}"#;
+        let actions = [
+            action("gain", number, suits, &format!("{}, {}", inc("a", "1"), inc("b", "-0.1"))),
+            action("wait", "{}", "{}", &format!("{}, {later}", inc("b", "0.25"))),
+            action("store", "{}", "{}", r#"{"op": "push", "path": "state.list", "value": "d"}"#),
+            action(
+                "spend",
+                "{}",
+                &format!(r#"{{"<": [{{"var": "turn"}}, {until}]}}"#),
+                &format!(r#"{{"op": "pop", "path": "state.list"}}, {}"#, inc("a", "2")),
+            ),
+        ];
+        let event = |id: &str, weight: f64, turns: u32, effects: &str| {
+            format!(
+                r#"{{"id": "{id}", "weight": {weight}, "duration": "{turns}h", "effects": [{effects}],
+                     "when": {{">": [{{"var": "state.b"}}, 0.2]}}}}"#
+            )
+        };
+        let events = [event("drain", 0.3, 2, &inc("a", "-1.5")), event("gift", 0.2, 1, &inc("b", "1"))];
+        let at_most = |id: &str, path: &str| {
+            format!(r#"{{"id": "{id}", "when": {{"<=": [{{"var": "state.{path}"}}, 0]}}}}"#)
+        };
+        let win = r#"{"id": "rich", "when": {"and": [{">": [{"var": "state.a"}, 12]}, {"some": [{"var": "state.list"}, {">": [{"var": ""}, 1]}]}]}}"#;
+        program(
+            r#"{"a": 5, "b": 1.5, "list": [1, 1, 1, 1]}"#,
+            &[
+                ("actions", &format!("[{}]", actions.join(","))),
+                ("random_events", &format!("[{}]", events.join(","))),
+                ("loss_conditions", &format!("[{}, {}]", at_most("out", "a"), at_most("dry", "b"))),
+                ("win_conditions", &format!("[{win}]")),
+                ("negativity_budget", r#"{"decay_per_turn": {"state.a": 0.5}}"#),
+            ],
+        )
+    }
+
+    fn check_agreement(program: &Program, persona: &str, runs: u64, horizon: u64) {
+        let options = format!(
+            r#"{{"runs": {runs}, "first_run": 3, "seed": "5", "persona": "{persona}", "horizon": {horizon}, "digest": true,
+                 "detail": true, "watch": [["state.a", 3], ["state.list[1]", 0.5], ["state.list", 1]], "threads": 1}}"#
+        );
+        let expected = program.dry_run_by(Executor::Interpreter, options.as_bytes()).unwrap();
+        for name in ["baseline", "avx2", "avx512"] {
+            if let Some(executor) = Executor::named(name) {
+                let report = program.dry_run_by(executor, options.as_bytes()).unwrap();
+                assert_eq!(report, expected, "{persona} by {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_persona_plays_in_lockstep_as_it_does_alone() {
+        // Until turn 5 all runs are ordinary, until turn 9 some are not.
+        for program in [busy(5), busy(9)] {
+            assert!(program.plays_in_lockstep());
+            for persona in ["idle", "random", "greedy", "cautious", "saboteur"] {
+                check_agreement(&program, persona, 100, 25);
+            }
+            check_agreement(&program, "planner", 15, 11);
+        }
+    }
+}

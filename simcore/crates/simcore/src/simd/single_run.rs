@@ -1,0 +1,190 @@
+//! Looking at a single run: for what goes through arrays, which differ in length from run to run.
+
+use crate::ir::Plan;
+use crate::ir::fallback::Run;
+use crate::ir::types::{Condition, Fold, Operation, Relation, Scalar, Source, Stage};
+
+use super::registers::Registers;
+
+/// Where a value is worked out.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) registers: &'a Registers,
+    pub(super) lane: usize,
+    pub(super) element: f64,
+    pub(super) accumulator: f64,
+}
+
+impl Run for Place<'_> {
+    fn number(&self, column: usize) -> f64 {
+        self.registers.number(column, self.lane)
+    }
+
+    fn elements(&self, list: usize) -> impl Iterator<Item = f64> {
+        self.registers.list(list).elements(self.lane)
+    }
+}
+
+/// Where an iteration stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    Early,
+    AtTheEnd,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(plan: &'a Plan, registers: &'a Registers, lane: usize) -> Self {
+        Self { plan, registers, lane, element: 0.0, accumulator: 0.0 }
+    }
+
+    /// A value; `None` when there is none, and the run is not for this executor.
+    pub(super) fn value(&self, scalar: &Scalar) -> Option<f64> {
+        match scalar {
+            Scalar::Constant(number) => Some(*number),
+            Scalar::Column(column) => Some(self.registers.number(*column, self.lane)),
+            Scalar::Element => Some(self.element),
+            Scalar::Accumulator => Some(self.accumulator),
+            Scalar::Calculation { operation, first, rest } => self.calculation(*operation, first, rest),
+            Scalar::Negative(value) => Some(0.0 - self.value(value)?),
+            Scalar::Choice { condition, then, otherwise } => {
+                self.value(if self.holds(condition)? { then } else { otherwise })
+            }
+            Scalar::Truth(condition) => Some(f64::from(u8::from(self.holds(condition)?))),
+            Scalar::Fold(fold) => self.fold(fold),
+            Scalar::Interpreted(interpreted) => interpreted.number(&self.plan.layout, self),
+        }
+    }
+
+    fn calculation(&self, operation: Operation, first: &Scalar, rest: &[Scalar]) -> Option<f64> {
+        let mut total = self.value(first)?;
+        for value in rest {
+            let value = self.value(value)?;
+            total = match operation {
+                Operation::Add => total + value,
+                Operation::Subtract => total - value,
+                Operation::Multiply => total * value,
+                Operation::Divide => quotient(total, value, |a, b| a / b)?,
+                Operation::Remainder => quotient(total, value, |a, b| a % b)?,
+                Operation::Least => {
+                    if value < total {
+                        value
+                    } else {
+                        total
+                    }
+                }
+                Operation::Greatest => {
+                    if value > total {
+                        value
+                    } else {
+                        total
+                    }
+                }
+            };
+        }
+        finite(total)
+    }
+
+    /// Whether a condition holds; `None` when that cannot be said.
+    pub(super) fn holds(&self, condition: &Condition) -> Option<bool> {
+        Some(match condition {
+            Condition::Constant(holds) => *holds,
+            Condition::True(value) => self.value(value)? != 0.0,
+            Condition::Compare(relation, a, b) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                match relation {
+                    Relation::Equal => a == b,
+                    Relation::Unequal => a != b,
+                    Relation::Less => a < b,
+                    Relation::AtMost => a <= b,
+                }
+            }
+            Condition::All(items) => {
+                for item in items {
+                    if !self.holds(item)? {
+                        return Some(false);
+                    }
+                }
+                true
+            }
+            Condition::Any(items) => {
+                for item in items {
+                    if self.holds(item)? {
+                        return Some(true);
+                    }
+                }
+                false
+            }
+            Condition::Not(item) => !self.holds(item)?,
+            Condition::Interpreted(interpreted) => interpreted.holds(&self.plan.layout, self)?,
+            Condition::NotEmpty(list) => self.registers.list(*list).len(self.lane) > 0,
+            Condition::Contains { list, needle } => {
+                let needle = self.value(needle)?;
+                self.registers.list(*list).elements(self.lane).any(|element| element == needle)
+            }
+            Condition::Some { source, condition } => {
+                self.each(source, |place| place.holds(condition).map(|holds| !holds))? == Stopped::Early
+            }
+            Condition::Every { source, condition } => {
+                let mut seen = false;
+                let stopped = self.each(source, |place| {
+                    seen = true;
+                    place.holds(condition)
+                })?;
+                seen && stopped == Stopped::AtTheEnd
+            }
+        })
+    }
+
+    fn fold(&self, fold: &Fold) -> Option<f64> {
+        let mut total = self.value(&fold.start)?;
+        self.each(&fold.source, |place| {
+            total = Self { accumulator: total, ..*place }.value(&fold.body)?;
+            Some(true)
+        })?;
+        Some(total)
+    }
+
+    /// Do something with each element until it says false.
+    ///
+    /// The interpreter carries out one stage after the other, each for all elements. What can be told from here, that
+    /// something has no value, comes out the same, except that a stage which stops early leaves the rest unseen: so
+    /// all stages are carried out to the end.
+    fn each(&self, source: &Source, mut visit: impl FnMut(&Self) -> Option<bool>) -> Option<Stopped> {
+        let mut stopped = Stopped::AtTheEnd;
+        for element in self.registers.list(source.list).elements(self.lane) {
+            let mut place = Self { element, ..*self };
+            if place.pass(&source.stages)? && stopped == Stopped::AtTheEnd && !visit(&place)? {
+                stopped = Stopped::Early;
+            }
+            if stopped == Stopped::Early && source.stages.is_empty() {
+                break;
+            }
+        }
+        Some(stopped)
+    }
+
+    /// Take an element through the stages; whether it is left over.
+    fn pass(&mut self, stages: &[Stage]) -> Option<bool> {
+        for stage in stages {
+            match stage {
+                Stage::Filter(condition) => {
+                    if !self.holds(condition)? {
+                        return Some(false);
+                    }
+                }
+                Stage::Map(value) => self.element = self.value(value)?,
+            }
+        }
+        Some(true)
+    }
+}
+
+fn quotient(a: f64, b: f64, divide: impl Fn(f64, f64) -> f64) -> Option<f64> {
+    if b == 0.0 { None } else { finite(divide(a, b)) }
+}
+
+/// A number that may enter a state: finite, and 0 for −0.
+pub(super) fn finite(number: f64) -> Option<f64> {
+    number.is_finite().then_some(number + 0.0)
+}

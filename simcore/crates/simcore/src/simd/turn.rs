@@ -1,0 +1,321 @@
+//! A turn of 64 runs, in the order that a turn has: due schedules; an action; one random event and those that last;
+//! decay; conditions.
+
+use std::sync::LazyLock;
+
+use crate::ir::Plan;
+use crate::ir::types::{Consequence, Relation};
+use crate::personas::Persona;
+use crate::rng::{INCREMENT, mix, stream_key, unit};
+
+use super::Runs;
+use super::action_log;
+use super::block::Block;
+use super::code::{ACTIVE, Code, RESULT};
+use super::isa::Vectors;
+use super::registers::Registers;
+use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
+
+pub(super) static POLICY_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("policy"));
+pub(super) static EVENT_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("event"));
+
+impl Block<'_> {
+    /// Play all runs of the task to their ends.
+    #[inline(always)]
+    pub(super) fn play<V: Vectors>(&mut self, result: &mut Runs) {
+        while self.playing.any() {
+            let persona = self.task.persona;
+            if !matches!(persona, Persona::Idle | Persona::Random) {
+                self.open::<V>();
+                self.take_best::<V>();
+            }
+            V::turn(self, persona == Persona::Random);
+            self.conclude(result);
+        }
+    }
+
+    /// Open a turn, unless that is done, and play it to its end; first of all with an action at random, if so.
+    #[inline(always)]
+    pub(super) fn turn<V: Vectors>(&mut self, acts_at_random: bool) {
+        self.open::<V>();
+        if acts_at_random {
+            self.act_at_random::<V>();
+        }
+        self.happen::<V>();
+        self.decay();
+        self.judge::<V>();
+    }
+
+    /// Carry out what is due, in the order of scheduling: nothing is ever due earlier than now. Done again, it does
+    /// nothing.
+    #[inline(always)]
+    pub(super) fn open<V: Vectors>(&mut self) {
+        let machine = self.machine;
+        let sites = &machine.plan.sites;
+        if sites.is_empty() {
+            return;
+        }
+        let now = self.now();
+        for (index, site) in sites.iter().enumerate() {
+            let mut due = Mask::NONE;
+            let turns = Numbers::Each(self.registers.column(site.due));
+            due.compare(Combine::Set, Relation::AtMost, turns, Numbers::Each(&now));
+            due.and(&self.playing);
+            if due.any() {
+                self.registers.column_mut(site.due).set_where(&due, Numbers::All(f64::INFINITY));
+            }
+            if let Some(to) = self.registers.due.get_mut(index) {
+                to.clone_from(&due);
+            }
+        }
+        loop {
+            let orders = sites.iter().map(|site| self.registers.column(site.order));
+            let Some(first) = first_of(self.registers.due.iter().zip(orders)) else { return };
+            for (index, site) in sites.iter().enumerate() {
+                let order = self.registers.column(site.order).clone();
+                let Some(due) = self.registers.due.get_mut(index).filter(|due| due.any()) else { continue };
+                let hit = due.take_where_equal(&order, &first);
+                if hit.any() {
+                    self.carry_out::<V>(machine.sites.get(index), &hit);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn now(&self) -> Column {
+        self.registers.column(self.machine.plan.turn).clone()
+    }
+
+    // --- consequences ---
+
+    /// What a rule does, wherever the mask is set.
+    #[inline(always)]
+    pub(super) fn carry_out<V: Vectors>(&mut self, code: Option<&Code>, mask: &Mask) {
+        if let Some(code) = code {
+            self.registers.mask_mut(ACTIVE).clone_from(mask);
+            V::run(&mut self.registers, &self.machine.plan, code);
+        }
+    }
+
+    /// What the rule that each run has come to does in it.
+    pub(super) fn carry_out_each<'c>(
+        &mut self,
+        chosen: &Integers,
+        rule: impl Fn(usize) -> Option<&'c Consequence>,
+    ) {
+        for (lane, &index) in chosen.0.iter().enumerate() {
+            if let Some(consequence) = usize::try_from(index).ok().and_then(&rule) {
+                self.carry_out_in(lane, consequence);
+            }
+        }
+    }
+
+    fn carry_out_in(&mut self, lane: usize, consequence: &Consequence) {
+        let done = action_log::consequence(&self.machine.plan, &mut self.registers, lane, consequence);
+        self.registers.note(lane, done);
+    }
+
+    // --- events ---
+
+    #[inline(always)]
+    fn happen<V: Vectors>(&mut self) {
+        let machine = self.machine;
+        let plan = &machine.plan;
+        if plan.events.is_empty() {
+            return;
+        }
+        let now = self.now();
+        self.see_what_goes_on(&now);
+        let mut total = Column::ZERO;
+        for (index, event) in plan.events.iter().enumerate() {
+            let mut may = self.playing.clone();
+            self.narrow_to_possible::<V>(index, &mut may);
+            total.add_where(&may, Numbers::All(event.weight));
+            if let Some(eligible) = self.eligible.get_mut(index) {
+                eligible.clone_from(&may);
+            }
+        }
+        let mut threshold = Column::ZERO;
+        for (((threshold, event), counter), total) in
+            threshold.0.iter_mut().zip(&self.event.0).zip(&self.counter.0).zip(&total.0)
+        {
+            let drawn = unit(mix(event.wrapping_add(counter.wrapping_add(INCREMENT))));
+            *threshold = if *total <= 1.0 { drawn } else { drawn * *total };
+        }
+        self.let_happen::<V>(&threshold, &now);
+        self.go_on::<V>();
+    }
+
+    /// Find where events that began earlier still last.
+    #[inline(always)]
+    pub(super) fn see_what_goes_on(&mut self, now: &Column) {
+        for (goes_on, until) in self.goes_on.iter_mut().zip(&self.until) {
+            goes_on.compare(Combine::Set, Relation::AtMost, Numbers::Each(now), Numbers::Each(until));
+            goes_on.and(&self.playing);
+        }
+    }
+
+    /// Leave a mask set where an event could be drawn.
+    #[inline(always)]
+    pub(super) fn narrow_to_possible<V: Vectors>(&mut self, event: usize, mask: &mut Mask) {
+        let machine = self.machine;
+        if let Some(place) = machine.lasting.iter().position(|lasting| *lasting == event)
+            && let Some(goes_on) = self.goes_on.get(place)
+        {
+            mask.and_not(goes_on);
+        }
+        if let Some(code) = machine.when.get(event) {
+            let open = mask.clone();
+            where_it_holds::<V>(&mut self.registers, &machine.plan, code, &open, mask);
+        }
+    }
+
+    /// Let the event happen that the draw has come to, if any.
+    #[inline(always)]
+    fn let_happen<V: Vectors>(&mut self, threshold: &Column, now: &Column) {
+        let machine = self.machine;
+        let mut open = self.playing.clone();
+        let mut reached = Column::ZERO;
+        let mut chosen = Integers([u64::MAX; LANES]);
+        for (index, event) in machine.plan.events.iter().enumerate() {
+            let Some(may) = self.eligible.get(index) else { continue };
+            reached.add_where(may, Numbers::All(event.weight));
+            let mut hit = Mask::NONE;
+            for ((((hit, may), open), reached), threshold) in
+                hit.0.iter_mut().zip(&may.0).zip(&mut open.0).zip(&reached.0).zip(&threshold.0)
+            {
+                *hit = may & *open & 0_u64.wrapping_sub(u64::from(threshold < reached));
+                *open &= !*hit;
+            }
+            if let Some(counters) = &mut self.counters {
+                counters.drawn(index, &hit);
+            }
+            if machine.events_masked {
+                self.carry_out::<V>(machine.events.get(index), &hit);
+            } else {
+                chosen.set_where(&hit, index as u64);
+            }
+            if event.turns > 1 {
+                self.begin_lasting(index, &hit, now);
+            }
+        }
+        if !machine.events_masked {
+            self.carry_out_each(&chosen, |index| {
+                machine.plan.events.get(index).map(|event| &event.consequence)
+            });
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a count of turns")]
+    fn begin_lasting(&mut self, index: usize, hit: &Mask, now: &Column) {
+        let Some(place) = self.machine.lasting.iter().position(|event| *event == index) else { return };
+        let turns = self.machine.plan.events.get(index).map_or(1, |event| event.turns) as f64;
+        if let (Some(until), Some(since)) = (self.until.get_mut(place), self.since.get_mut(place)) {
+            let mut last = now.clone();
+            last.subtract(1.0 - turns);
+            until.set_where(hit, Numbers::Each(&last));
+            since.set_where(hit, Numbers::Each(now));
+        }
+    }
+
+    /// What the events do that began earlier and still last, in the order in which they began.
+    #[inline(always)]
+    fn go_on<V: Vectors>(&mut self) {
+        let machine = self.machine;
+        if let ([index], [mask]) = (machine.lasting.as_slice(), self.goes_on.as_slice()) {
+            let mask = mask.clone();
+            self.carry_out::<V>(machine.events.get(*index), &mask);
+            return;
+        }
+        while let Some(first) = first_of(self.goes_on.iter().zip(&self.since)) {
+            for (place, index) in machine.lasting.iter().enumerate() {
+                let goes_on = self.goes_on.get_mut(place).filter(|goes_on| goes_on.any());
+                let (Some(goes_on), Some(since)) = (goes_on, self.since.get(place)) else { continue };
+                let hit = goes_on.take_where_equal(since, &first);
+                if hit.any() {
+                    self.carry_out::<V>(machine.events.get(*index), &hit);
+                }
+            }
+        }
+    }
+
+    // --- the end of a turn ---
+
+    #[inline(always)]
+    fn decay(&mut self) {
+        for (slot, amount) in &self.machine.plan.decay {
+            self.registers.column_mut(*slot).subtract(*amount);
+            if self.registers.may_overflow {
+                self.registers.check_finite(*slot, &self.playing);
+            }
+        }
+    }
+
+    /// The first condition that holds ends a run.
+    #[inline(always)]
+    fn judge<V: Vectors>(&mut self) {
+        let machine = self.machine;
+        let mut open = self.playing.clone();
+        for (index, code) in machine.ends.iter().enumerate() {
+            let mut holds = Mask::NONE;
+            where_it_holds::<V>(&mut self.registers, &machine.plan, code, &open, &mut holds);
+            self.condition.set_where(&holds, index as u64);
+            open.and_not(&holds);
+        }
+        self.ended.clone_from(&self.playing);
+        self.ended.and_not(&open);
+    }
+
+    /// Account for the runs that are over, by a condition or at the horizon, and let the others come to their next
+    /// turn.
+    #[inline(always)]
+    fn conclude(&mut self, result: &mut Runs) {
+        let mut over = Mask::NONE;
+        let last_turn = Numbers::All(self.last_turn);
+        over.compare(Combine::Set, Relation::AtMost, last_turn, Numbers::Each(&self.now()));
+        over.or(&self.ended);
+        over.or(&self.registers.exceptional);
+        over.and(&self.playing);
+        // The turn of a run that is over stays: it is how many it has had.
+        let mut goes_on = self.playing.clone();
+        goes_on.and_not(&over);
+        self.advance(&goes_on);
+        if over.any() {
+            self.replace(&over, result);
+        }
+    }
+
+    /// Let runs come to their next turn.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, goes_on: &Mask) {
+        self.registers.column_mut(self.machine.plan.turn).add_where(goes_on, Numbers::All(1.0));
+        self.counter.add_where(goes_on, INCREMENT.wrapping_mul(1 << 32));
+    }
+}
+
+/// Where a condition holds, among the runs in which it matters.
+#[inline(always)]
+pub(super) fn where_it_holds<V: Vectors>(
+    registers: &mut Registers,
+    plan: &Plan,
+    code: &Code,
+    active: &Mask,
+    result: &mut Mask,
+) {
+    registers.mask_mut(ACTIVE).clone_from(active);
+    V::run(registers, plan, code);
+    result.set_to_both(registers.mask(RESULT), active);
+}
+
+/// The least of the numbers whose masks are set, in each run; `None` when no mask is set anywhere.
+#[inline(always)]
+fn first_of<'a>(numbers: impl Iterator<Item = (&'a Mask, &'a Column)>) -> Option<Column> {
+    let mut first = Column([f64::INFINITY; LANES]);
+    let mut is_there = false;
+    for (mask, column) in numbers.filter(|(mask, _)| mask.any()) {
+        is_there = true;
+        first.least_where(mask, column);
+    }
+    is_there.then_some(first)
+}

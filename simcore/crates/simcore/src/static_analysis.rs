@@ -1,0 +1,86 @@
+//! Whether there is anything to prove of a scenario: the quick answer for the many of which nothing is.
+//!
+//! `peripety.sim.proofs` is the only author of findings. What is here follows all runs of a plan in the same way, by
+//! intervals, turn by turn, and nowhere less closely. It says that there is nothing to find only where every condition
+//! may hold, no loss is certain, no rule can fail and no value can run away; whatever it cannot tell, it leaves.
+
+mod expressions;
+mod fixpoint;
+mod interval;
+mod states;
+mod texts;
+
+use crate::program::Program;
+
+use fixpoint::Runs;
+
+/// More work than this, in values looked at, is left to the reference.
+const MOST_WORK: usize = 20_000_000;
+
+/// It cannot be told here.
+#[derive(Debug)]
+struct Unsure;
+
+type Sure<T> = Result<T, Unsure>;
+
+impl Program {
+    /// Whether it is known that nothing can be proved within so many turns.
+    #[must_use]
+    pub fn proves_nothing(&self, horizon: u64) -> bool {
+        let Some(machine) = self.machine() else { return false };
+        let plan = &machine.plan;
+        let rules = plan.actions.len() + plan.events.len() + plan.losses.len() + plan.wins.len();
+        let work =
+            rules.saturating_mul(plan.columns).saturating_mul(usize::try_from(horizon).unwrap_or(usize::MAX));
+        work <= MOST_WORK && Runs::new(plan, horizon).is_ok_and(|runs| runs.show_nothing().unwrap_or(false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ir::examples::program;
+
+    const GAIN: &str = r#"[{"id": "up", "params": {}, "preconditions": {}, "effects": [{"op": "inc", "path": "state.n", "value": 1}]},
+        {"id": "down", "params": {}, "preconditions": {}, "effects": [{"op": "dec", "path": "state.n", "value": 2}]}]"#;
+    const LOSSES: &str = r#"[{"id": "out", "when": {"<=": [{"var": "state.n"}, 0]}}]"#;
+
+    /// Whether nothing can be proved; the sections replace those above.
+    fn nothing(sections: &[(&str, &str)], horizon: u64) -> bool {
+        let default = [("actions", GAIN), ("loss_conditions", LOSSES)];
+        program(r#"{"n": 10, "word": "x", "list": [1]}"#, &[sections, &default].concat())
+            .proves_nothing(horizon)
+    }
+
+    #[test]
+    fn a_loss_that_is_reached_in_the_last_turn_is_possible() {
+        assert!(nothing(&[], 5));
+        assert!(!nothing(&[], 4));
+    }
+
+    #[test]
+    fn a_loss_that_nobody_escapes_is_left_to_the_reference_even_in_the_last_turn() {
+        let decay = ("negativity_budget", r#"{"decay_per_turn": {"state.n": 2}}"#);
+        assert!(nothing(&[decay], 9));
+        assert!(!nothing(&[decay], 10));
+    }
+
+    #[test]
+    fn texts_are_told_apart() {
+        let wins =
+            |word: &str| format!(r#"[{{"id": "w", "when": {{"==": [{{"var": "state.word"}}, "{word}"]}}}}]"#);
+        let rename = r#"[{"id": "a", "params": {}, "preconditions": {}, "effects": [
+            {"op": "set", "path": "state.word", "value": "z"}, {"op": "dec", "path": "state.n", "value": 2}]}]"#;
+        assert!(nothing(&[("actions", rename), ("win_conditions", &wins("z"))], 9));
+        assert!(!nothing(&[("actions", rename), ("win_conditions", &wins("y"))], 9));
+    }
+
+    #[test]
+    fn what_may_fail_or_run_away_is_left_to_the_reference() {
+        for effect in
+            [r#"{"op": "pop", "path": "state.list"}"#, r#"{"op": "mul", "path": "state.n", "value": 1000}"#]
+        {
+            let actions = GAIN.replace(r#"{"op": "inc", "path": "state.n", "value": 1}"#, effect);
+            assert!(!nothing(&[("actions", &actions)], 9), "{effect}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Expressions of a plan over a set of states: what they may give, and the states for which they hold.
+
+use crate::ir::types::{Condition, Fold, Operation, Scalar, Source, Stage};
+
+use super::interval::{Interval, Order};
+use super::states::{List, States};
+use super::texts::Texts;
+use super::{Sure, Unsure};
+
+/// How many elements are gone through one by one, as the reference does.
+const FEW: usize = 64;
+
+/// Reads expressions over sets of states.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) texts: Texts,
+}
+
+impl Reader {
+    /// What a value may be.
+    pub(super) fn value(&self, scalar: &Scalar, states: &States) -> Sure<Interval> {
+        match scalar {
+            Scalar::Constant(number) => Ok(Interval::only(*number)),
+            Scalar::Column(column) => Ok(states.column(*column)),
+            Scalar::Calculation { operation, first, rest } => {
+                let first = self.value(first, states)?;
+                rest.iter()
+                    .try_fold(first, |first, next| calculated(*operation, first, self.value(next, states)?))
+            }
+            Scalar::Negative(operand) => Interval::only(0.0).difference(self.value(operand, states)?),
+            Scalar::Choice { condition, then, otherwise } => self.choice(condition, then, otherwise, states),
+            Scalar::Truth(condition) => {
+                let may_hold = self.assume(condition, true, &mut states.clone())?;
+                Ok(Interval::truth(may_hold, self.assume(condition, false, &mut states.clone())?))
+            }
+            Scalar::Element => Ok(states.element),
+            Scalar::Accumulator => Ok(states.accumulator),
+            Scalar::Fold(fold) => self.folded(fold, states),
+            Scalar::Interpreted(_) => Err(Unsure),
+        }
+    }
+
+    fn choice(
+        &self,
+        condition: &Condition,
+        then: &Scalar,
+        otherwise: &Scalar,
+        states: &States,
+    ) -> Sure<Interval> {
+        if let Condition::True(tested) = condition
+            && !matches!(tested, Scalar::Column(_) | Scalar::Truth(_))
+        {
+            return Err(Unsure); // the reference knows more of such a value than that it is not 0
+        }
+        let mut holding = states.clone();
+        let then = if self.assume(condition, true, &mut holding)? {
+            Some(self.value(then, &holding)?)
+        } else {
+            None
+        };
+        let mut rest = states.clone();
+        let otherwise = if self.assume(condition, false, &mut rest)? {
+            Some(self.value(otherwise, &rest)?)
+        } else {
+            None
+        };
+        self.texts.together(then, otherwise)?.ok_or(Unsure)
+    }
+
+    fn folded(&self, fold: &Fold, states: &States) -> Sure<Interval> {
+        if let Some(list) = counted(fold) {
+            return Ok(states.list(list).length());
+        }
+        let source = self.elements(&fold.source, states)?;
+        let mut total = self.value(&fold.start, states)?;
+        let mut result = (source.least == 0).then_some(total);
+        let Some(element) = source.element else { return result.ok_or(Unsure) };
+        let mut inside = states.clone();
+        for done in 1..=source.most {
+            (inside.element, inside.accumulator) = (element, total);
+            let next = self.value(&fold.body, &inside)?;
+            if done >= source.least || next == total {
+                result = self.texts.together(result, Some(next))?;
+            }
+            if next == total {
+                break;
+            }
+            if done > FEW {
+                return Err(Unsure);
+            }
+            total = next;
+        }
+        result.ok_or(Unsure)
+    }
+
+    /// What an iteration goes through.
+    fn elements(&self, source: &Source, states: &States) -> Sure<List> {
+        let mut list = states.list(source.list);
+        let mut inside = states.clone();
+        for stage in &source.stages {
+            let Some(element) = list.element.filter(|_| list.most > 0) else {
+                return Ok(List { least: 0, most: 0, element: None });
+            };
+            inside.element = element;
+            match stage {
+                Stage::Map(body) => list.element = Some(self.value(body, &inside)?),
+                Stage::Filter(condition) => {
+                    if !self.assume(condition, true, &mut inside.clone())? {
+                        return Ok(List { least: 0, most: 0, element: None });
+                    }
+                    if self.assume(condition, false, &mut inside.clone())? {
+                        list.least = 0;
+                    }
+                }
+            }
+        }
+        if list.most == 0 {
+            list.element = None;
+        }
+        Ok(list)
+    }
+
+    /// Whether a condition may hold, or not, in some of the states, which are cut to those where it may.
+    ///
+    /// When it may not, what is left of the states means nothing.
+    pub(super) fn assume(&self, condition: &Condition, wanted: bool, states: &mut States) -> Sure<bool> {
+        match condition {
+            Condition::Constant(holds) => Ok(*holds == wanted),
+            Condition::True(Scalar::Truth(condition)) => self.assume(condition, wanted, states),
+            Condition::True(tested) => {
+                let found = self.value(tested, states)?;
+                let kept = if wanted { found.only_true() } else { found.only_false() };
+                Ok(kept.is_some_and(|kept| narrow(tested, kept, states)))
+            }
+            Condition::Compare(relation, one, other) => {
+                let order = Order::of(*relation, wanted);
+                let (mine, theirs) = (self.value(one, states)?, self.value(other, states)?);
+                Ok(self.texts.may_hold(order, mine, theirs)?
+                    && self.cut(one, order, theirs, states)?
+                    && self.cut(other, order.flipped(), mine, states)?)
+            }
+            Condition::Not(condition) => self.assume(condition, !wanted, states),
+            Condition::All(items) if wanted => self.each(items, true, states),
+            Condition::Any(items) if !wanted => self.each(items, false, states),
+            Condition::All(items) | Condition::Any(items) => self.some(items, wanted, states),
+            Condition::NotEmpty(list) => {
+                let mut found = states.list(*list);
+                if wanted {
+                    found.least = found.least.max(1);
+                } else {
+                    found.most = 0;
+                    found.element = None;
+                }
+                states.put_list(*list, found);
+                Ok(found.least <= found.most)
+            }
+            Condition::Contains { list, needle } => {
+                let (found, needle) = (states.list(*list), self.value(needle, states)?);
+                let Some(element) = found.element.filter(|_| found.most > 0) else { return Ok(!wanted) };
+                if wanted {
+                    return self.texts.may_hold(Order::Same, needle, element);
+                }
+                Ok(found.least == 0 || self.texts.may_hold(Order::Other, needle, element)?)
+            }
+            Condition::Some { source, condition } | Condition::Every { source, condition } => {
+                let found = self.elements(source, states)?;
+                let Some(element) = found.element else { return Ok(!wanted) };
+                let mut inside = states.clone();
+                inside.element = element;
+                Ok((!wanted && found.least == 0) || self.assume(condition, wanted, &mut inside)?)
+            }
+            Condition::Interpreted(_) => Err(Unsure),
+        }
+    }
+
+    /// Whether all of several conditions may hold, or none of them.
+    fn each(&self, items: &[Condition], wanted: bool, states: &mut States) -> Sure<bool> {
+        for item in items {
+            if !self.assume(item, wanted, states)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether some of several conditions may hold, or fail to; the states are cut where just one of them may.
+    fn some(&self, items: &[Condition], wanted: bool, states: &mut States) -> Sure<bool> {
+        if let [Condition::All(first), Condition::All(second)] = items
+            && matches!((first.as_slice(), second.as_slice()), ([_, _], [Condition::Not(_), _]))
+        {
+            return Err(Unsure); // a choice, of which the reference knows that its branches exclude each other
+        }
+        let mut left = states.clone();
+        let mut found = 0;
+        let mut only = None;
+        for item in items {
+            let mut part = left.clone();
+            if self.assume(item, wanted, &mut part)? {
+                found += 1;
+                only = Some(part);
+            }
+            if !self.assume(item, !wanted, &mut left)? {
+                break;
+            }
+        }
+        if let (1, Some(part)) = (found, only) {
+            *states = part;
+        }
+        Ok(found > 0)
+    }
+
+    /// Cut what a comparison names to what it leaves; whether anything is left.
+    fn cut(&self, scalar: &Scalar, order: Order, other: Interval, states: &mut States) -> Sure<bool> {
+        if let Scalar::Fold(fold) = scalar
+            && let Some(list) = counted(fold)
+        {
+            let found = states.list(list);
+            let Some(kept) = order.kept(found.length(), other) else { return Ok(false) };
+            states.put_list(list, found.of_length(kept));
+            return Ok(true);
+        }
+        let place = match scalar {
+            Scalar::Column(column) => states.columns.get_mut(*column),
+            Scalar::Element => Some(&mut states.element),
+            Scalar::Accumulator => Some(&mut states.accumulator),
+            _ => None,
+        };
+        let Some(place) = place else { return Ok(true) };
+        let kept = self.texts.kept(order, *place, other)?;
+        *place = kept.unwrap_or(*place);
+        Ok(kept.is_some())
+    }
+}
+
+/// The array whose elements a fold counts, as JSONLogic counts: by adding ones.
+fn counted(fold: &Fold) -> Option<usize> {
+    let Scalar::Calculation { operation: Operation::Add, first, rest } = &fold.body else { return None };
+    let adds_one = match (&**first, rest.as_slice()) {
+        (Scalar::Accumulator, [Scalar::Constant(one)]) | (Scalar::Constant(one), [Scalar::Accumulator]) => {
+            *one == 1.0
+        }
+        _ => false,
+    };
+    let from_nothing = matches!(fold.start, Scalar::Constant(start) if start == 0.0);
+    (adds_one && from_nothing && fold.source.stages.is_empty()).then_some(fold.source.list)
+}
+
+fn calculated(operation: Operation, one: Interval, other: Interval) -> Sure<Interval> {
+    match operation {
+        Operation::Add => one.sum(other),
+        Operation::Subtract => one.difference(other),
+        Operation::Multiply => one.product(other),
+        Operation::Divide => one.quotient(other),
+        Operation::Remainder => one.remainder(other),
+        Operation::Least => Ok(one.least(other)),
+        Operation::Greatest => Ok(one.greatest(other)),
+    }
+}
+
+fn narrow(scalar: &Scalar, kept: Interval, states: &mut States) -> bool {
+    match scalar {
+        Scalar::Column(column) => states.put(*column, kept),
+        Scalar::Element => states.element = kept,
+        Scalar::Accumulator => states.accumulator = kept,
+        _ => {}
+    }
+    true
+}

@@ -1,0 +1,100 @@
+//! A set of states: what may stand in each column of a plan, and in each of its arrays.
+
+use super::interval::Interval;
+use crate::ir::Layout;
+
+/// Arrays of so many elements, each of them within an interval; `None` when there are none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct List {
+    pub(super) least: usize,
+    pub(super) most: usize,
+    pub(super) element: Option<Interval>,
+}
+
+/// What expressions read, over all runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct States {
+    pub(super) columns: Vec<Interval>,
+    pub(super) lists: Vec<List>,
+    /// The element that an iteration has come to, and what a fold has.
+    pub(super) element: Interval,
+    pub(super) accumulator: Interval,
+}
+
+const ZERO: Interval = Interval { low: 0.0, high: 0.0, whole: true, texts: 0 };
+
+impl List {
+    pub(super) fn of(items: &[f64]) -> Self {
+        let element = items.iter().map(|item| Interval::only(*item)).reduce(Interval::join);
+        Self { least: items.len(), most: items.len(), element }
+    }
+
+    /// How many elements there may be.
+    #[expect(clippy::cast_precision_loss, reason = "an array has fewer elements than 2^53")]
+    pub(super) fn length(self) -> Interval {
+        Interval::new(self.least as f64, self.most as f64, true)
+    }
+
+    /// Those of the arrays that have so many elements, which is some of what they may have.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within what `length` gave")]
+    pub(super) fn of_length(self, length: Interval) -> Self {
+        Self { least: length.low as usize, most: length.high as usize, element: self.element }
+    }
+
+    fn join(self, other: Self) -> Self {
+        Self {
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+            element: joined(self.element, other.element),
+        }
+    }
+}
+
+/// What may be on either side.
+pub(super) fn joined(one: Option<Interval>, other: Option<Interval>) -> Option<Interval> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.join(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+impl States {
+    /// The state that every run begins with.
+    pub(super) fn initial(layout: &Layout, columns: usize) -> Self {
+        let mut initial: Vec<Interval> =
+            layout.slots.iter().map(|slot| Interval::only(slot.initial)).collect();
+        initial.resize(columns, ZERO);
+        let lists = layout.lists.iter().map(|list| List::of(&list.initial)).collect();
+        Self { columns: initial, lists, element: ZERO, accumulator: ZERO }
+    }
+
+    pub(super) fn column(&self, column: usize) -> Interval {
+        self.columns.get(column).copied().unwrap_or(ZERO)
+    }
+
+    pub(super) fn put(&mut self, column: usize, value: Interval) {
+        if let Some(place) = self.columns.get_mut(column) {
+            *place = value;
+        }
+    }
+
+    pub(super) fn list(&self, list: usize) -> List {
+        self.lists.get(list).copied().unwrap_or(List { least: 0, most: 0, element: None })
+    }
+
+    pub(super) fn put_list(&mut self, list: usize, value: List) {
+        if let Some(place) = self.lists.get_mut(list) {
+            *place = value;
+        }
+    }
+
+    /// Take in other states; of the columns only the first so many, the slots of the state.
+    pub(super) fn join(&mut self, other: &Self, slots: usize) {
+        for (mine, theirs) in self.columns.iter_mut().zip(&other.columns).take(slots) {
+            *mine = mine.join(*theirs);
+        }
+        for (mine, theirs) in self.lists.iter_mut().zip(&other.lists) {
+            *mine = mine.join(*theirs);
+        }
+    }
+}

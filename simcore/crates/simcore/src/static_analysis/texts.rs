@@ -1,0 +1,116 @@
+//! The texts that may stand somewhere, as bits: an interval of their places could not tell them apart.
+
+use crate::ir::Plan;
+use crate::ir::types::{Deed, Kind, Scalar};
+
+use super::interval::{Interval, Order};
+use super::states::joined;
+use super::{Sure, Unsure};
+
+/// The places, among all texts of a scenario, of those that rules put somewhere; the empty one is the first.
+#[derive(Debug)]
+pub(super) struct Texts(Vec<f64>);
+
+/// The bit of the empty text, which counts as false.
+const EMPTY: u64 = 1;
+
+impl Texts {
+    /// The texts of a plan, if they are few enough.
+    pub(super) fn of(plan: &Plan) -> Sure<Self> {
+        let mut places = vec![0.0];
+        let layout = &plan.layout;
+        let is_text = |slot: usize| layout.slots.get(slot).is_some_and(|slot| slot.kind == Kind::Text);
+        let of_texts = |list: usize| layout.lists.get(list).is_some_and(|list| list.element() == Kind::Text);
+        places.extend(layout.slots.iter().filter(|slot| slot.kind == Kind::Text).map(|slot| slot.initial));
+        places.extend(
+            layout.lists.iter().filter(|list| list.element() == Kind::Text).flat_map(|list| &list.initial),
+        );
+        for param in plan.actions.iter().flat_map(|action| &action.params) {
+            if param.kind == Kind::Text {
+                let crate::ir::Domain::Options(options) = &param.domain else { return Err(Unsure) };
+                places.extend(options);
+            }
+        }
+        for deed in plan.deeds() {
+            match deed {
+                Deed::Write { slot, value: Scalar::Constant(place), .. } if is_text(*slot) => {
+                    places.push(*place);
+                }
+                Deed::WriteItem { list, value: Scalar::Constant(place), .. }
+                | Deed::Push { list, value: Scalar::Constant(place) }
+                    if of_texts(*list) =>
+                {
+                    places.push(*place);
+                }
+                Deed::Assign { list, items } if of_texts(*list) => places.extend(items),
+                _ => {}
+            }
+        }
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        if places.len() <= 64 { Ok(Self(places)) } else { Err(Unsure) }
+    }
+
+    /// A text, of which only the place may be known so far.
+    pub(super) fn text(&self, value: Interval) -> Sure<Interval> {
+        if value.texts != 0 {
+            return Ok(value);
+        }
+        let bit = self.0.iter().position(|place| value.low == value.high && *place == value.low);
+        bit.map(|bit| Interval::of_texts(1 << bit)).ok_or(Unsure)
+    }
+
+    /// Whether a relation holds between some values of two sets, be they numbers or texts.
+    pub(super) fn may_hold(&self, order: Order, one: Interval, other: Interval) -> Sure<bool> {
+        if one.texts | other.texts == 0 {
+            return Ok(order.may_hold(one, other));
+        }
+        let others = self.places(other)?;
+        Ok(self.places(one)?.iter().any(|mine| others.iter().any(|theirs| order.holds(*mine, *theirs))))
+    }
+
+    /// The values of a set that stand so to some value of another.
+    pub(super) fn kept(&self, order: Order, value: Interval, other: Interval) -> Sure<Option<Interval>> {
+        if value.texts == 0 {
+            return Ok(order.kept(value, other));
+        }
+        let others = self.places(other)?;
+        let kept = self
+            .bits(value.texts)
+            .filter(|(_, place)| others.iter().any(|other| order.holds(*place, *other)));
+        let kept = kept.fold(0, |kept, (bit, _)| kept | bit);
+        Ok((kept != 0).then_some(Interval::of_texts(kept)))
+    }
+
+    /// What may be on either side.
+    pub(super) fn together(&self, one: Option<Interval>, other: Option<Interval>) -> Sure<Option<Interval>> {
+        match (one, other) {
+            (Some(one), Some(other)) if one.texts | other.texts != 0 => {
+                Ok(Some(self.text(one)?.join(self.text(other)?)))
+            }
+            _ => Ok(joined(one, other)),
+        }
+    }
+
+    fn places(&self, value: Interval) -> Sure<Vec<f64>> {
+        if value.texts != 0 {
+            return Ok(self.bits(value.texts).map(|(_, place)| place).collect());
+        }
+        if value.low == value.high { Ok(vec![value.low]) } else { Err(Unsure) }
+    }
+
+    fn bits(&self, texts: u64) -> impl Iterator<Item = (u64, f64)> {
+        let bits = self.0.iter().enumerate().map(|(bit, place)| (1 << bit, *place));
+        bits.filter(move |(bit, _)| texts & bit != 0)
+    }
+}
+
+/// What counts as true of some texts.
+pub(super) fn only_true(texts: u64) -> Option<Interval> {
+    (texts & !EMPTY != 0).then_some(Interval::of_texts(texts & !EMPTY))
+}
+
+/// What counts as false of some texts.
+pub(super) fn only_false(texts: u64) -> Option<Interval> {
+    (texts & EMPTY != 0).then_some(Interval::of_texts(EMPTY))
+}

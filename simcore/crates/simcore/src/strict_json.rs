@@ -1,0 +1,187 @@
+//! The strict JSON border: the only parser that ever touches a scenario.
+//!
+//! Stricter than RFC 8259 where parsers disagree: duplicate keys, lone surrogates, numbers outside binary64,
+//! integers beyond 2^53 − 1, and anything over the limits are errors. The first error in document order is reported.
+
+mod numbers;
+mod parser;
+
+use bumpalo::Bump;
+
+use crate::error::{Code, Error, Result};
+use crate::json_node::{Node, Nodes};
+use crate::value::{Value, Values};
+
+pub(crate) use parser::Builder;
+use parser::{Limits, Parser};
+
+/// The most bytes that a document may have.
+pub const MAX_BYTES: usize = 1 << 20;
+/// How deep arrays and objects may be nested.
+pub const MAX_DEPTH: usize = 64;
+/// The most values that a document may have.
+pub const MAX_NODES: usize = 100_000;
+/// The most bytes that a string may have.
+pub const MAX_STRING_BYTES: usize = 1 << 16;
+/// The most bytes that a key may have.
+pub const MAX_KEY_BYTES: usize = 256;
+/// How deep what the engine writes may be nested: results wrap the deepest values.
+pub const MAX_CANONICAL_DEPTH: usize = MAX_DEPTH + 16;
+/// The most bytes of what the engine writes, which may be longer than the document it came from.
+pub const MAX_CANONICAL_BYTES: usize = 1 << 26;
+/// The largest integer that an integer literal may name, on either side of zero.
+pub const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
+
+const DOCUMENT: Limits = Limits { any_integer: false, max_depth: MAX_DEPTH, tells_canonical: false };
+const WRITTEN: Limits = Limits { any_integer: true, max_depth: MAX_CANONICAL_DEPTH, tells_canonical: false };
+
+/// Parse a JSON document strictly.
+///
+/// # Errors
+///
+/// What is wrong, with line and column (both from 1, columns in code points).
+pub fn parse(document: &[u8]) -> Result<Value> {
+    Ok(Parser::new(text(document, MAX_BYTES)?, DOCUMENT, Values).document()?.0)
+}
+
+/// Parse what [`crate::canonical_json::text`] wrote: as [`parse`], with room for results, and a long integer is a float.
+///
+/// Canonical form writes 1e17 as an integer literal, which in somebody's document would be an error.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_canonical(document: &[u8]) -> Result<Value> {
+    Ok(Parser::new(text(document, MAX_CANONICAL_BYTES)?, WRITTEN, Values).document()?.0)
+}
+
+/// As [`parse`], for as long as the document is there; with whether it is known to be in canonical form.
+pub(crate) fn borrow<'a>(document: &'a [u8], arena: &'a Bump) -> Result<(Node<'a>, bool)> {
+    let limits = Limits { tells_canonical: true, ..DOCUMENT };
+    Parser::new(text(document, MAX_BYTES)?, limits, Nodes(arena)).document()
+}
+
+/// As [`parse_canonical`], for as long as the document is there.
+pub(crate) fn borrow_canonical<'a>(document: &'a [u8], arena: &'a Bump) -> Result<Node<'a>> {
+    Ok(Parser::new(text(document, MAX_CANONICAL_BYTES)?, WRITTEN, Nodes(arena)).document()?.0)
+}
+
+fn text(document: &[u8], max_bytes: usize) -> Result<&str> {
+    if document.len() > max_bytes {
+        let message = format!("the document has {} bytes; at most {max_bytes} are accepted", document.len());
+        return Err(Error::new(Code::DocumentTooLarge, message));
+    }
+    std::str::from_utf8(document).map_err(|error| {
+        Error::new(Code::InvalidUtf8, format!("not valid UTF-8 at byte {}", error.valid_up_to()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canonical_json;
+
+    fn refusal(document: &str) -> String {
+        parse(document.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_kind_of_value_is_read() {
+        let value =
+            parse(br#" {"b":[1,-0,2.5e1,"\u00e9\ud83d\ude00\n"],"a":{"x":null,"y":true,"z":false}} "#);
+        let expected = "{\"a\":{\"x\":null,\"y\":true,\"z\":false},\"b\":[1,0,25,\"é😀\\n\"]}";
+        assert_eq!(canonical_json::text(&value.unwrap()).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_said_to_be_canonical_is_so() {
+        let arena = Bump::new();
+        for text in [
+            r#"{"a":[1,-2,0.5,9007199254740991,0.000001,true],"b":{},"é":"x"}"#,
+            "[100000000000000]",
+            "[123456.7890123]",
+        ] {
+            let (root, is_canonical) = borrow(text.as_bytes(), &arena).unwrap();
+            assert!(is_canonical, "{text}");
+            assert_eq!(canonical_json::text_of(&root, 0).unwrap(), text);
+        }
+        for text in [
+            "[1, 2]",
+            "-0",
+            "1.0",
+            "0.50",
+            "1e2",
+            "0.0000001",
+            "0.1000000000000000055",
+            r#""\/""#,
+            r#"{"b":1,"a":2}"#,
+            "{\"\u{FB33}\":1,\"😀\":2}",
+        ] {
+            assert!(!borrow(text.as_bytes(), &arena).unwrap().1, "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_out_of_order_may_not_come_again() {
+        for size in [3, 15, 16, 17, 100_u32] {
+            let keys = |last| (0..size).rev().chain([last]).map(|n| format!(r#""{n:03}":{n}"#));
+            let text = |last| format!("{{{}}}", keys(last).collect::<Vec<_>>().join(","));
+            assert!(parse(text(size).as_bytes()).is_ok());
+            for again in [0, size / 2, size - 1] {
+                let code = parse(text(again).as_bytes()).unwrap_err().code();
+                assert_eq!(code, Code::DuplicateKey);
+            }
+        }
+    }
+
+    #[test]
+    fn a_string_ends_where_it_ends_however_long_it_is() {
+        for length in 0..40 {
+            for inner in ["", "é", "\\n", "\u{7f}", "😀"] {
+                let text = format!("\"{}{inner}{}\"", "x".repeat(length), " ".repeat(length % 9));
+                let read = parse(text.as_bytes()).unwrap();
+                assert_eq!(canonical_json::text(&read).unwrap(), text);
+                let broken = format!("\"{}{inner}\u{1f}\"", "x".repeat(length));
+                assert_eq!(parse(broken.as_bytes()).unwrap_err().code(), Code::InvalidJson);
+                assert_eq!(
+                    parse(text.trim_end_matches('"').as_bytes()).unwrap_err().code(),
+                    Code::InvalidJson
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn columns_count_code_points() {
+        assert_eq!(refusal("\n [\"é😀\" x"), "INVALID_JSON: expected ',' or ']' (line 2, column 8)");
+    }
+
+    #[test]
+    fn the_first_error_of_a_surrogate_pair_is_where_it_starts() {
+        assert!(refusal(r#""a\ud800\u0041""#).ends_with("(line 1, column 3)"));
+        assert!(
+            refusal(r#""a\ud800\u00x1""#)
+                .starts_with("INVALID_JSON: unknown escape in a string (line 1, column 9)")
+        );
+    }
+
+    #[test]
+    fn a_word_is_not_a_prefix() {
+        assert_eq!(refusal("tru"), "INVALID_JSON: expected a value (line 1, column 1)");
+        assert_eq!(refusal("nulls"), "INVALID_JSON: expected the end of the document (line 1, column 5)");
+        assert_eq!(refusal("01"), "INVALID_JSON: expected the end of the document (line 1, column 2)");
+        assert_eq!(refusal("NaN"), "INVALID_JSON: expected a value (line 1, column 1)");
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let deep = "[".repeat(10_000);
+        assert_eq!(refusal(&deep), "TOO_DEEP: nested deeper than 64 levels (line 1, column 65)");
+        assert!(parse(format!("{}{}", "[".repeat(64), "]".repeat(64)).as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn invalid_utf8_names_its_byte() {
+        assert_eq!(parse(b"\"ab\xED\xA0\x80\"").unwrap_err().message(), "not valid UTF-8 at byte 3");
+    }
+}

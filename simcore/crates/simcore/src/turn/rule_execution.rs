@@ -1,0 +1,120 @@
+//! What every rule has in common: a condition that holds or not, values derived, effects applied.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::change_log::{Failure, Record};
+use crate::effects::{Effect, Transaction};
+use crate::error::Result;
+use crate::jsonlogic::{Data, Rule};
+use crate::paths::escaped;
+use crate::program::{Consequence, Program};
+use crate::state::State;
+use crate::value::{NOTHING, Object, Value, count};
+
+/// Whether a condition holds; the empty one always does.
+pub(super) fn holds(
+    program: &Program,
+    state: &State,
+    condition: &Rule,
+    params: &Value,
+    record: &mut Record,
+) -> Result<bool> {
+    let mut spent = 0;
+    let holds = with_root(program, state, params, &NOTHING, |root| condition.holds_metered(root, &mut spent));
+    record.charge(spent)?;
+    holds
+}
+
+/// Derive, then apply the effects of an action or event; the failure, if it failed.
+pub(super) fn cause(
+    program: &Program,
+    state: &mut State,
+    consequence: &Consequence,
+    params: &Value,
+    record: &mut Record,
+) -> Result<Option<Failure>> {
+    let place = &consequence.place;
+    match derive(program, state, &consequence.derives, params, record) {
+        Err(error) => record.fail(error, format_args!("{place}/derives")).map(Some),
+        Ok(derives) => {
+            let empty = Object::default();
+            let derives = derives.as_object().unwrap_or(&empty);
+            let place = format_args!("{place}/effects");
+            apply(state, &consequence.effects, derives, &consequence.cause, record, place)
+        }
+    }
+}
+
+/// Apply effects, all or none; the failure, if they failed.
+pub(super) fn apply(
+    state: &mut State,
+    effects: &[Effect],
+    derives: &Object,
+    cause: &Arc<str>,
+    record: &mut Record,
+    place: fmt::Arguments<'_>,
+) -> Result<Option<Failure>> {
+    match Transaction::new(state, record, derives, cause).apply(effects) {
+        Ok(()) => Ok(None),
+        Err(error) => record.fail(error, place).map(Some),
+    }
+}
+
+/// Let a path decay; what fails is the path's own fault, not that of an effect in a list.
+pub(super) fn decay(
+    state: &mut State,
+    effect: &Effect,
+    place: &str,
+    cause: &Arc<str>,
+    record: &mut Record,
+) -> Result<()> {
+    let derives = &Object::default();
+    let applied = Transaction::new(state, record, derives, cause).apply(std::slice::from_ref(effect));
+    if let Err(error) = applied {
+        record.fail(error.at(""), format_args!("{place}"))?;
+    }
+    Ok(())
+}
+
+/// The derived values, each after those it reads.
+fn derive(
+    program: &Program,
+    state: &State,
+    rules: &[(Arc<str>, Rule)],
+    params: &Value,
+    record: &mut Record,
+) -> Result<Value> {
+    if rules.is_empty() {
+        return Ok(NOTHING.clone());
+    }
+    let mut derives = Value::from(Object::default());
+    for (name, rule) in rules {
+        let mut spent = 0;
+        let value =
+            with_root(program, state, params, &derives, |root| rule.evaluate_metered(root, &mut spent));
+        record.charge(spent)?;
+        let value = value.map_err(|error| error.at(format!("/{}", escaped(name))))?;
+        if let Value::Object(members) = &mut derives {
+            Arc::make_mut(members).insert(Arc::clone(name), value);
+        }
+    }
+    Ok(derives)
+}
+
+/// Give a rule what it may read.
+pub(crate) fn with_root<T>(
+    program: &Program,
+    state: &State,
+    params: &Value,
+    derives: &Value,
+    evaluate: impl FnOnce(Data<'_>) -> T,
+) -> T {
+    evaluate(Data::Members(&[
+        ("state", &state.tree),
+        ("params", params),
+        ("derives", derives),
+        ("turn", &count(state.turn + 1)),
+        ("entities", &program.entities),
+    ]))
+}
