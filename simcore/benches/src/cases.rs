@@ -51,7 +51,7 @@ pub fn dry_run(program: &Program, isa: Isa, seed: u64, runs: u64, digest: bool) 
     let options = format!(
         r#"{{"digest":{digest},"first_run":0,"persona":"random","runs":{runs},"seed":"{seed}","threads":1}}"#
     );
-    let report = program.dry_run_by(Executor::Lockstep(isa), options.as_bytes());
+    let report = program.dry_run_with(Executor::Lockstep(isa), options.as_bytes());
     let report = report.map_err(|error| error.to_string())?;
     let report = strict_json::parse_canonical(report.as_bytes()).map_err(|error| error.to_string())?;
     counts(&report).ok_or_else(|| "the report lacks a member".to_owned())

@@ -9,11 +9,11 @@ fuzz_target!(|input: &[u8]| {
     let Ok(value) = strict_json::parse(lines.next().unwrap_or_default()) else { return };
     let text = canonical_json::text(&value).expect("what was parsed can be written");
     let Ok(policy) = Policy::new(text.as_bytes()) else { return };
-    let mut reading = policy.reading();
-    let read = lines.filter(|line| reading.add_document(line).is_ok()).count();
-    let requests = reading.finished();
+    let mut parser = policy.request_parser();
+    let read = lines.filter(|line| parser.add_document(line).is_ok()).count();
+    let requests = parser.finish();
     assert_eq!(requests.len(), read);
-    let (deciding, troubled) = policy.deciding(&requests);
+    let (deciding, troubled) = policy.decide_many(&requests);
     let matches = policy.matches(&requests);
     let has =
         |bits: &[u8], number: usize| bits.get(number / 8).is_some_and(|byte| byte >> (number % 8) & 1 == 1);

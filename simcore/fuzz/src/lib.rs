@@ -9,7 +9,7 @@ pub use scenario::{Case, Move};
 const SEED: u64 = 7;
 
 /// Play a program that may be anything at all: nothing is promised but that it returns.
-pub fn survive(program: &Program) {
+pub fn play_unchecked(program: &Program) {
     let mut state = program.new_state(SEED);
     for _ in 0..4 {
         let _ = program.legal_actions(&state);
@@ -21,7 +21,7 @@ pub fn survive(program: &Program) {
             let _ = State::from_json(program, snapshot.as_bytes());
         }
     }
-    let _ = program.futures(&state, &options("random", 0, 3));
+    let _ = program.simulate_from(&state, &options("random", 0, 3));
     let _ = program.dry_run(&options("random", 0, 3));
 }
 
@@ -33,7 +33,7 @@ pub fn survive(program: &Program) {
 pub fn play(program: &Program, plan: &[Move]) {
     let mut state = program.new_state(SEED);
     for step in plan {
-        let mut reloaded = restored(program, &state);
+        let mut reloaded = restore(program, &state);
         assert_eq!(program.legal_actions(&state), program.legal_actions(&reloaded));
         let before = written(program, &state);
         let results = [&mut state, &mut reloaded].map(|state| match step {
@@ -47,8 +47,8 @@ pub fn play(program: &Program, plan: &[Move]) {
         }
         assert_eq!(written(program, &state), written(program, &reloaded));
     }
-    compare_executors(|executor, asked| program.futures_by(executor, &state, asked));
-    compare_executors(|executor, asked| program.dry_run_by(executor, asked));
+    compare_executors(|executor, asked| program.simulate_from_with(executor, &state, asked));
+    compare_executors(|executor, asked| program.dry_run_with(executor, asked));
 }
 
 /// Whoever plays many runs, the report is that of the interpreter.
@@ -66,7 +66,7 @@ fn compare_executors(report: impl Fn(Executor, &[u8]) -> Result<String>) {
     }
 }
 
-fn restored(program: &Program, state: &State) -> State {
+fn restore(program: &Program, state: &State) -> State {
     State::from_json(program, written(program, state).as_bytes()).expect("a snapshot can be read")
 }
 

@@ -43,9 +43,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
-        ["compare"] => CASES.iter().try_for_each(|case| say(&case.compare(usize::MAX)?)),
-        ["loops"] => CASES.iter().try_for_each(|case| say(&case.compare(1)?)),
-        ["play", side, name, runs] => play(side, name, runs).and_then(|turns| say(&turns.to_string())),
+        ["compare"] => CASES.iter().try_for_each(|case| print_line(&case.compare(usize::MAX)?)),
+        ["loops"] => CASES.iter().try_for_each(|case| print_line(&case.compare(1)?)),
+        ["play", side, name, runs] => play(side, name, runs).and_then(|turns| print_line(&turns.to_string())),
         _ => Err("usage: limit compare | limit loops | limit play hand|baseline|avx2|avx512 SCENARIO RUNS"
             .to_owned()),
     };
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn say(line: &str) -> Result<(), String> {
+fn print_line(line: &str) -> Result<(), String> {
     writeln!(io::stdout(), "{line}").map_err(|error| error.to_string())
 }
 
@@ -97,7 +97,7 @@ impl Case {
             for (((_, side), runs), best) in sides.iter().zip(&mut runs).zip(&mut best) {
                 let (taken, turns) = measure(side, *runs)?;
                 if round == 0 {
-                    *runs = enough(*runs, taken);
+                    *runs = runs_per_measurement(*runs, taken);
                 } else {
                     *best = best.min(taken / turns);
                 }
@@ -140,6 +140,6 @@ fn measure(side: impl Fn(u64) -> Result<Counts, String>, runs: u64) -> Result<(f
     clippy::cast_sign_loss,
     reason = "a positive number of runs, roughly"
 )]
-fn enough(runs: u64, taken: f64) -> u64 {
+fn runs_per_measurement(runs: u64, taken: f64) -> u64 {
     ((runs as f64 * NANOSECONDS / taken) as u64).next_multiple_of(64)
 }

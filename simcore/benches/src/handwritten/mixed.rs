@@ -80,7 +80,7 @@ impl Mixed {
         }
     }
 
-    fn happen(&mut self, draw: impl FnOnce() -> f64) {
+    fn apply_event(&mut self, draw: impl FnOnce() -> f64) {
         let eligible = [
             (self.high, 0.2),
             (self.samples.iter().any(|&sample| sample > 3.0), 0.15),
@@ -136,7 +136,7 @@ impl Scenario for Mixed {
 
     fn turn(&mut self, turn: u64, draws: &Draws) -> Option<usize> {
         self.act(|index| draws.policy(turn, index));
-        self.happen(|| draws.event(turn));
+        self.apply_event(|| draws.event(turn));
         self.level[1] -= 0.25;
         self.level[4] -= 0.5;
         [self.level[0] <= 0.0, self.level[2] <= 2.0, self.high && self.level[4] < 5.0]

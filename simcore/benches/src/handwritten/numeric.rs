@@ -32,7 +32,7 @@ impl Numeric {
         }
     }
 
-    fn happen(&mut self, value: impl FnOnce() -> f64) {
+    fn apply_event(&mut self, value: impl FnOnce() -> f64) {
         let f = &mut self.f;
         let eligible = [f[2] > 1.0, f[3] > 1.0, f[4] > 1.0, f[5] > 1.0, f[6] > 1.0];
         if eligible == [false; 5] {
@@ -46,11 +46,11 @@ impl Numeric {
                 cumulative += weight;
                 if threshold < cumulative {
                     match index {
-                        0 => wear(f, 0, 2.0),
-                        1 => wear(f, 1, 3.0),
-                        2 => wear(f, 2, 4.0),
-                        3 => wear(f, 3, 5.0),
-                        _ => wear(f, 4, 6.0),
+                        0 => decay(f, 0, 2.0),
+                        1 => decay(f, 1, 3.0),
+                        2 => decay(f, 2, 4.0),
+                        3 => decay(f, 3, 5.0),
+                        _ => decay(f, 4, 6.0),
                     }
                     return;
                 }
@@ -67,7 +67,7 @@ fn exchange(f: &mut [f64; 12], index: usize) {
 }
 
 #[inline]
-fn wear(f: &mut [f64; 12], index: usize, amount: f64) {
+fn decay(f: &mut [f64; 12], index: usize, amount: f64) {
     f[index] -= amount;
     f[index + 6] *= 0.95;
 }
@@ -79,7 +79,7 @@ impl Scenario for Numeric {
 
     fn turn(&mut self, turn: u64, draws: &Draws) -> Option<usize> {
         self.act(|index| draws.policy(turn, index));
-        self.happen(|| draws.event(turn));
+        self.apply_event(|| draws.event(turn));
         self.f[3] -= 0.25;
         self.f[7] -= 0.5;
         self.f[..3].iter().position(|&field| field <= 0.0)

@@ -57,7 +57,7 @@ impl Scheduled {
         }
     }
 
-    fn happen(&mut self, turn: u64, draw: impl FnOnce() -> f64) {
+    fn apply_event(&mut self, turn: u64, draw: impl FnOnce() -> f64) {
         let lasting = self.until.map(|until| until >= turn);
         let eligible: [bool; 5] = std::array::from_fn(|index| !lasting[index] && self.f[index + 2] > 1.0);
         if eligible != [false; 5] {
@@ -67,7 +67,7 @@ impl Scheduled {
                 if eligible[index] {
                     cumulative += WEIGHTS[index];
                     if threshold < cumulative {
-                        self.wear(index);
+                        self.decay(index);
                         self.until[index] = turn + index as u64;
                         break;
                     }
@@ -77,12 +77,12 @@ impl Scheduled {
         // Each event has numbers of its own, so that the order of their onset does not matter.
         for (index, lasts) in lasting.into_iter().enumerate() {
             if lasts {
-                self.wear(index);
+                self.decay(index);
             }
         }
     }
 
-    fn wear(&mut self, index: usize) {
+    fn decay(&mut self, index: usize) {
         self.f[index] -= [2.0, 3.0, 4.0, 5.0, 6.0][index];
         self.f[index + 6] *= 0.95;
     }
@@ -102,7 +102,7 @@ impl Scenario for Scheduled {
     fn turn(&mut self, turn: u64, draws: &Draws) -> Option<usize> {
         self.open(turn);
         self.act(turn, || draws.policy(turn, 0));
-        self.happen(turn, || draws.event(turn));
+        self.apply_event(turn, || draws.event(turn));
         self.f[3] -= 0.25;
         self.f[7] -= 0.5;
         self.f[..3].iter().position(|&field| field <= 0.0)

@@ -13,7 +13,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use simcore::{Executor, Spotless, canonical_json, jsonlogic, rng, strict_json};
+use simcore::{Executor, ValidatedSpec, canonical_json, jsonlogic, rng, strict_json};
 
 /// Programs are many small values, made by one thread and freed by another; the allocator of the C library takes a
 /// quarter of the time of checking documents.
@@ -62,7 +62,7 @@ impl Program {
 
     /// A state from its snapshot.
     fn load_state(&self, snapshot: &[u8]) -> PyResult<State> {
-        let run = simcore::State::from_json(&self.0, snapshot).map_err(raised)?;
+        let run = simcore::State::from_json(&self.0, snapshot).map_err(to_py_error)?;
         Ok(State::new(&self.0, run))
     }
 
@@ -73,18 +73,18 @@ impl Program {
 
     /// As `dry_run`, by a given executor, which changes nothing but the time it takes: for tests and benchmarks.
     fn dry_run_by(&self, py: Python<'_>, executor: &str, options: &[u8]) -> PyResult<Vec<u8>> {
-        let executor = named(executor)?;
-        bytes(py.detach(|| self.0.dry_run_by(executor, options)))
+        let executor = executor_from_name(executor)?;
+        bytes(py.detach(|| self.0.dry_run_with(executor, options)))
     }
 
     /// Whether it is known that nothing can be proved within so many turns.
     fn proves_nothing(&self, py: Python<'_>, horizon: u64) -> bool {
-        py.detach(|| self.0.proves_nothing(horizon))
+        py.detach(|| self.0.has_no_findings(horizon))
     }
 
     /// Whether ordinary runs are played in lockstep.
     fn plays_in_lockstep(&self) -> bool {
-        self.0.plays_in_lockstep()
+        self.0.is_vectorised()
     }
 }
 
@@ -123,19 +123,19 @@ impl State {
     /// Play many runs that begin with a copy of this state; the JSON of a `DryRunReport`.
     fn futures(&self, py: Python<'_>, options: &[u8]) -> PyResult<Vec<u8>> {
         let start = self.run().clone();
-        bytes(py.detach(|| self.program.futures(&start, options)))
+        bytes(py.detach(|| self.program.simulate_from(&start, options)))
     }
 
     /// As `futures`, by a given executor: for tests and benchmarks.
     fn futures_by(&self, py: Python<'_>, executor: &str, options: &[u8]) -> PyResult<Vec<u8>> {
-        let executor = named(executor)?;
+        let executor = executor_from_name(executor)?;
         let start = self.run().clone();
-        bytes(py.detach(|| self.program.futures_by(executor, &start, options)))
+        bytes(py.detach(|| self.program.simulate_from_with(executor, &start, options)))
     }
 
     /// Whether ordinary futures of this state are played in lockstep.
     fn plays_on_in_lockstep(&self) -> bool {
-        self.program.plays_on_in_lockstep(&self.run())
+        self.program.is_vectorised_from(&self.run())
     }
 
     /// Everything needed to go on from here, as canonical JSON.
@@ -150,7 +150,7 @@ impl State {
 
     /// SHA-256 of the canonical state tree, in hex.
     fn hash(&self) -> PyResult<String> {
-        self.run().hash().map_err(raised)
+        self.run().hash().map_err(to_py_error)
     }
 
     /// How many turns are complete.
@@ -184,15 +184,15 @@ fn parse(document: &[u8]) -> PyResult<Vec<u8>> {
 /// The canonical bytes of a JSONLogic expression's value over data, both canonical.
 #[pyfunction]
 fn evaluate(logic: &[u8], data: &[u8]) -> PyResult<Vec<u8>> {
-    let logic = strict_json::parse_canonical(logic).map_err(raised)?;
-    let data = strict_json::parse_canonical(data).map_err(raised)?;
+    let logic = strict_json::parse_canonical(logic).map_err(to_py_error)?;
+    let data = strict_json::parse_canonical(data).map_err(to_py_error)?;
     bytes(jsonlogic::evaluate(&logic, &data).and_then(|value| canonical_json::text(&value)))
 }
 
 /// A program from a validated document.
 #[pyfunction]
 fn compile(py: Python<'_>, document: &[u8]) -> PyResult<Program> {
-    let program = py.detach(|| simcore::Program::new(document)).map_err(raised)?;
+    let program = py.detach(|| simcore::Program::new(document)).map_err(to_py_error)?;
     Ok(Program(Arc::new(program)))
 }
 
@@ -203,9 +203,9 @@ type Shown<'py> = (Bound<'py, PyBytes>, String);
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "as Python hands it over")]
 fn screen(py: Python<'_>, documents: Vec<PyBackedBytes>, threads: usize) -> PyResult<Vec<Option<Shown<'_>>>> {
-    let screened = py.detach(|| simcore::screen_all(&documents, threads));
-    let show = |(given, one): (&PyBackedBytes, Option<Spotless<'_>>)| {
-        let Some(Spotless { document, hash }) = one else { return Ok(None) };
+    let screened = py.detach(|| simcore::validate_many(&documents, threads));
+    let show = |(given, one): (&PyBackedBytes, Option<ValidatedSpec<'_>>)| {
+        let Some(ValidatedSpec { document, hash }) = one else { return Ok(None) };
         let document = match document {
             Cow::Borrowed(_) => given.into_pyobject(py)?,
             Cow::Owned(written) => PyBytes::new(py, &written),
@@ -227,17 +227,17 @@ fn run_seed(seed: u64, run: u64) -> u64 {
     rng::run_seed(seed, run)
 }
 
-fn named(executor: &str) -> PyResult<Executor> {
-    Executor::named(executor).ok_or_else(|| {
+fn executor_from_name(executor: &str) -> PyResult<Executor> {
+    Executor::from_name(executor).ok_or_else(|| {
         PyValueError::new_err("the executor is interpreter, or an instruction set of this processor")
     })
 }
 
 fn bytes(text: simcore::Result<String>) -> PyResult<Vec<u8>> {
-    text.map(String::into_bytes).map_err(raised)
+    text.map(String::into_bytes).map_err(to_py_error)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
-fn raised(error: simcore::Error) -> PyErr {
+fn to_py_error(error: simcore::Error) -> PyErr {
     SimcoreError::new_err((error.code().as_str(), error.message().to_owned(), error.path().to_owned()))
 }

@@ -9,7 +9,7 @@ use crate::values::{object_of, value_of};
 #[pyclass(frozen, module = "peripety_simcore")]
 pub(crate) struct Rule {
     rule: jsonlogic::Rule,
-    refusal: Refusal,
+    error_factory: ErrorFactory,
 }
 
 /// Data that rules read, parsed once: immutable, safe to share between threads.
@@ -17,16 +17,16 @@ pub(crate) struct Rule {
 pub(crate) struct Data(Value);
 
 /// What makes the exception for a refusal: a callable that is given its code, message and path.
-struct Refusal(Py<PyAny>);
+struct ErrorFactory(Py<PyAny>);
 
 #[pymethods]
 impl Rule {
     /// Compile an expression: Python objects, or the JSON in a `bytes`.
     #[new]
-    fn new(py: Python<'_>, logic: &Bound<'_, PyAny>, refusal: Py<PyAny>) -> PyResult<Self> {
-        let refusal = Refusal(refusal);
-        let logic = value_of(logic).map_err(|error| refusal.raised(py, &error))?;
-        Ok(Self { rule: jsonlogic::Rule::new(&logic), refusal })
+    fn new(py: Python<'_>, logic: &Bound<'_, PyAny>, error_factory: Py<PyAny>) -> PyResult<Self> {
+        let error_factory = ErrorFactory(error_factory);
+        let logic = value_of(logic).map_err(|error| error_factory.to_py_error(py, &error))?;
+        Ok(Self { rule: jsonlogic::Rule::new(&logic), error_factory })
     }
 
     /// The value over data: `Data`, or anything of which `Data` can be made.
@@ -35,16 +35,16 @@ impl Rule {
         if let Ok(parsed) = data.cast::<Data>() {
             return self.value(py, &parsed.get().0);
         }
-        let data = value_of(data).map_err(|error| self.refusal.raised(py, &error))?;
+        let data = value_of(data).map_err(|error| self.error_factory.to_py_error(py, &error))?;
         self.value(py, &data)
     }
 }
 
 impl Rule {
     fn value<'py>(&self, py: Python<'py>, data: &Value) -> PyResult<Bound<'py, PyAny>> {
-        match self.rule.borrowed(jsonlogic::Data::Value(data)) {
+        match self.rule.evaluate_borrowed(jsonlogic::Data::Value(data)) {
             Ok(value) => object_of(py, &value),
-            Err(error) => Err(self.refusal.raised(py, &error)),
+            Err(error) => Err(self.error_factory.to_py_error(py, &error)),
         }
     }
 }
@@ -53,14 +53,14 @@ impl Rule {
 impl Data {
     /// Parse data: Python objects, or the JSON in a `bytes`.
     #[new]
-    fn new(py: Python<'_>, value: &Bound<'_, PyAny>, refusal: Py<PyAny>) -> PyResult<Self> {
-        value_of(value).map(Self).map_err(|error| Refusal(refusal).raised(py, &error))
+    fn new(py: Python<'_>, value: &Bound<'_, PyAny>, error_factory: Py<PyAny>) -> PyResult<Self> {
+        value_of(value).map(Self).map_err(|error| ErrorFactory(error_factory).to_py_error(py, &error))
     }
 }
 
-impl Refusal {
+impl ErrorFactory {
     #[cold]
-    fn raised(&self, py: Python<'_>, error: &Error) -> PyErr {
+    fn to_py_error(&self, py: Python<'_>, error: &Error) -> PyErr {
         match self.0.bind(py).call1((error.code().as_str(), error.message(), error.path())) {
             Ok(exception) => PyErr::from_value(exception),
             Err(failure) => failure,

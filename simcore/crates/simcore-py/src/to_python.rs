@@ -10,7 +10,7 @@ use simcore::strict_json::{MAX_KEY_BYTES, MAX_NODES};
 use simcore::{Bump, Code, Error, Node, Result, Value};
 
 /// Makes values of what is read.
-pub(crate) trait Make: Copy {
+pub(crate) trait ValueBuilder: Copy {
     type Key: Deref<Target = str>;
     type Value;
 
@@ -35,7 +35,7 @@ pub(crate) struct Shared;
 #[derive(Clone, Copy)]
 pub(crate) struct InArena<'a>(pub(crate) &'a Bump);
 
-impl Make for Shared {
+impl ValueBuilder for Shared {
     type Key = Arc<str>;
     type Value = Value;
 
@@ -56,7 +56,7 @@ impl Make for Shared {
     }
 
     fn key(self, key: &Bound<'_, PyString>) -> Result<Arc<str>> {
-        kept_key(key)
+        cached_key(key)
     }
 
     fn array(self, items: impl ExactSizeIterator<Item = Result<Value>>) -> Result<Value> {
@@ -76,7 +76,7 @@ impl Make for Shared {
     }
 }
 
-impl<'a> Make for InArena<'a> {
+impl<'a> ValueBuilder for InArena<'a> {
     type Key = &'a str;
     type Value = Node<'a>;
 
@@ -112,21 +112,21 @@ impl<'a> Make for InArena<'a> {
 }
 
 /// The keys that were read last, by the addresses of their objects: objects of one kind share their keys.
-struct Keys(Vec<Option<(Py<PyString>, Arc<str>)>>);
+struct KeyCache(Vec<Option<(Py<PyString>, Arc<str>)>>);
 
-const KEPT_KEYS: usize = 256;
+const CACHED_KEYS: usize = 256;
 
 thread_local! {
-    static KEYS: RefCell<Keys> = RefCell::new(Keys((0..KEPT_KEYS).map(|_| None).collect()));
+    static KEYS: RefCell<KeyCache> = RefCell::new(KeyCache((0..CACHED_KEYS).map(|_| None).collect()));
 }
 
-fn kept_key(object: &Bound<'_, PyString>) -> Result<Arc<str>> {
+fn cached_key(object: &Bound<'_, PyString>) -> Result<Arc<str>> {
     let read = || text(object, MAX_KEY_BYTES, Code::KeyTooLong).map(Arc::from);
     // A subclass may run code of its own when it is let go.
     if !object.is_exact_instance_of::<PyString>() {
         return read();
     }
-    let place = (object.as_ptr().addr() >> 4) % KEPT_KEYS;
+    let place = (object.as_ptr().addr() >> 4) % CACHED_KEYS;
     let known = KEYS.with_borrow(|keys| match keys.0.get(place) {
         Some(Some((kept, key))) if kept.is(object) => Some(Arc::clone(key)),
         _ => None,

@@ -10,7 +10,7 @@ use simcore::strict_json::{
 };
 use simcore::{Bump, Code, Error, Node, Result, Value};
 
-use crate::to_python::{InArena, Make, Shared, text};
+use crate::to_python::{InArena, Shared, ValueBuilder, text};
 
 /// So many there may be: the values of a document, and texts as long as what the engine itself writes.
 const ALL: Size = Size { nodes: MAX_NODES, bytes: MAX_CANONICAL_BYTES };
@@ -49,7 +49,7 @@ pub(crate) fn small_arguments_in<'a>(arena: &'a Bump, object: &Bound<'_, PyAny>)
 }
 
 /// Objects of subclasses are not read: their JSON may be another one than what they extend would have.
-fn no_larger<M: Make>(most: Size, make: M, object: &Bound<'_, PyAny>) -> Option<M::Value> {
+fn no_larger<M: ValueBuilder>(most: Size, make: M, object: &Bound<'_, PyAny>) -> Option<M::Value> {
     // They stand in the object of the request.
     Reader::new(make, most, false).object(object.cast_exact::<PyDict>().ok()?, nested(1).ok()?).ok()
 }
@@ -112,7 +112,7 @@ struct Reader<M> {
     takes_subclasses: bool,
 }
 
-impl<M: Make> Reader<M> {
+impl<M: ValueBuilder> Reader<M> {
     fn new(make: M, most: Size, takes_subclasses: bool) -> Self {
         Self { make, size: Size::default(), most, takes_subclasses }
     }

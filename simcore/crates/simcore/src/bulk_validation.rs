@@ -24,7 +24,7 @@ use crate::strict_json;
 
 /// A document with which nothing is wrong: `Program::new` takes its canonical form.
 #[derive(Debug)]
-pub struct Spotless<'d> {
+pub struct ValidatedSpec<'d> {
     /// The document in canonical form; borrowed where that is how it was given.
     pub document: Cow<'d, [u8]>,
     /// SHA-256 of the canonical form, in lower-case hexadecimal digits.
@@ -36,7 +36,10 @@ const PIECE: usize = 8;
 
 /// Screen many documents by some threads, which live no longer than the call; `None` for what may not be spotless.
 #[must_use]
-pub fn screen_all<D: AsRef<[u8]> + Sync>(documents: &[D], threads: usize) -> Vec<Option<Spotless<'_>>> {
+pub fn validate_many<D: AsRef<[u8]> + Sync>(
+    documents: &[D],
+    threads: usize,
+) -> Vec<Option<ValidatedSpec<'_>>> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = || {
@@ -45,7 +48,7 @@ pub fn screen_all<D: AsRef<[u8]> + Sync>(documents: &[D], threads: usize) -> Vec
             let start = next.fetch_add(PIECE, Ordering::Relaxed);
             let Some(rest) = documents.get(start..).filter(|rest| !rest.is_empty()) else { return };
             let piece: Vec<_> =
-                rest.iter().take(PIECE).map(|document| screen(document.as_ref(), &mut arena)).collect();
+                rest.iter().take(PIECE).map(|document| validate_one(document.as_ref(), &mut arena)).collect();
             done.lock().unwrap_or_else(PoisonError::into_inner).push((start, piece));
         }
     };
@@ -62,7 +65,7 @@ pub fn screen_all<D: AsRef<[u8]> + Sync>(documents: &[D], threads: usize) -> Vec
 }
 
 /// Screen one document; the arena is emptied for it.
-fn screen<'d>(document: &'d [u8], arena: &mut Bump) -> Option<Spotless<'d>> {
+fn validate_one<'d>(document: &'d [u8], arena: &mut Bump) -> Option<ValidatedSpec<'d>> {
     arena.reset();
     let (root, is_canonical) = strict_json::borrow(document, arena).ok()?;
     let spec = schema::spec(&root)?;
@@ -78,5 +81,5 @@ fn screen<'d>(document: &'d [u8], arena: &mut Bump) -> Option<Spotless<'d>> {
         return None;
     }
     let hash = canonical_json::sha256_hex(&document);
-    Some(Spotless { document, hash })
+    Some(ValidatedSpec { document, hash })
 }

@@ -15,7 +15,7 @@ pub(crate) const TURN_LIMIT: u64 = 100_000;
 
 /// What has happened to a state during one call.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct ChangeLog {
     /// Whether anybody will read the changes; a dry-run counts errors only.
     pub(crate) reports: bool,
     pub(crate) changes: Vec<Change>,
@@ -64,7 +64,7 @@ pub(crate) struct Mark {
     text: usize,
 }
 
-impl Record {
+impl ChangeLog {
     pub(crate) fn new(reports: bool) -> Self {
         Self {
             reports,

@@ -7,7 +7,7 @@ use crate::jsonlogic::{Data, Relation, Rule};
 use crate::program::Program;
 use crate::state::State;
 use crate::turn::with_root;
-use crate::value::{NOTHING, Value};
+use crate::value::{EMPTY_OBJECT, Value};
 
 /// Gaps and scales beyond this are as good as infinite.
 pub(crate) const MOST: f64 = 1e300;
@@ -68,7 +68,7 @@ impl Distances {
 
     /// The value of a run that goes on: the distance of the nearest loss, less that of the nearest win.
     pub(crate) fn value(&self, program: &Program, state: &State) -> f64 {
-        with_root(program, state, &NOTHING, &NOTHING, |root| {
+        with_root(program, state, &EMPTY_OBJECT, &EMPTY_OBJECT, |root| {
             least(&self.losses, root) - if self.wins.is_empty() { 0.0 } else { least(&self.wins, root) }
         })
     }
@@ -122,7 +122,7 @@ impl Comparison {
         let gap = match self.relation {
             Relation::Less | Relation::AtMost => a - b,
             Relation::Greater | Relation::AtLeast => b - a,
-            Relation::Equal | Relation::StrictlyEqual => apart(a, b),
+            Relation::Equal | Relation::StrictlyEqual => gap(a, b),
             Relation::NotEqual | Relation::NotStrictlyEqual => return 1.0,
         };
         let distance = gap.min(MOST) + self.least();
@@ -136,7 +136,7 @@ impl Comparison {
 }
 
 /// How far two numbers are apart.
-fn apart(a: f64, b: f64) -> f64 {
+fn gap(a: f64, b: f64) -> f64 {
     (a - b).max(b - a)
 }
 
@@ -156,27 +156,27 @@ impl Builder<'_> {
             ("!", [item]) => self.distance(item, !opposite),
             ("and" | "or", items @ [_, ..]) => {
                 let parts = items.iter().map(|item| self.distance(item, opposite)).collect();
-                joined((name == "and") != opposite, parts)
+                join_distances((name == "and") != opposite, parts)
             }
-            (_, items @ [_, _, ..]) if let Some(relation) = Relation::named(name) => {
+            (_, items @ [_, _, ..]) if let Some(relation) = Relation::from_name(name) => {
                 let relation = if opposite { relation.opposite() } else { relation };
                 let pairs = items.iter().zip(items.iter().skip(1));
-                let pairs = pairs.map(|(a, b)| self.compared(relation, a, b));
-                joined(!opposite, pairs.collect())
+                let pairs = pairs.map(|(a, b)| self.comparison(relation, a, b));
+                join_distances(!opposite, pairs.collect())
             }
             _ => whole(),
         }
     }
 
-    fn compared(&self, relation: Relation, a: &Value, b: &Value) -> Distance {
+    fn comparison(&self, relation: Relation, a: &Value, b: &Value) -> Distance {
         let operands = [a.clone(), b.clone()];
         let rules = operands.each_ref().map(Rule::new);
         let mut comparison = Comparison { relation, operands, rules, scale: 1.0 };
         let initial = |root: Data<'_>| comparison.values(root);
         if let Some([Value::Number(a), Value::Number(b)]) =
-            with_root(self.program, &self.initial, &NOTHING, &NOTHING, initial)
+            with_root(self.program, &self.initial, &EMPTY_OBJECT, &EMPTY_OBJECT, initial)
         {
-            let scale = apart(a, b).min(MOST);
+            let scale = gap(a, b).min(MOST);
             comparison.scale = if scale < LEAST { 1.0 } else { scale };
         }
         Distance::Compared(Box::new(comparison))
@@ -184,7 +184,7 @@ impl Builder<'_> {
 }
 
 /// The distance of all of some conditions, or of any of them.
-fn joined(all: bool, mut parts: Vec<Distance>) -> Distance {
+fn join_distances(all: bool, mut parts: Vec<Distance>) -> Distance {
     match parts.pop() {
         Some(only) if parts.is_empty() => only,
         last => {

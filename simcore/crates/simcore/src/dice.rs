@@ -33,7 +33,7 @@ impl Program {
     pub fn roll(&self, state: &mut State, request: &[u8]) -> Result<String> {
         let request = strict_json::parse_canonical(request)?;
         check_ongoing(state)?;
-        let Request { kind, target, difficulty } = Request::read(&request)?;
+        let Request { kind, target, difficulty } = Request::parse(&request)?;
         if state.rolls.values().sum::<u64>() >= MAX_ROLLS {
             return Err(Error::new(Code::StateLimit, format!("more than {MAX_ROLLS} rolls in one turn")));
         }
@@ -56,7 +56,7 @@ impl Program {
 }
 
 impl Request {
-    fn read(request: &Value) -> Result<Self> {
+    fn parse(request: &Value) -> Result<Self> {
         let members = request
             .as_object()
             .filter(|members| members.keys().all(|key| MEMBERS.contains(&&**key)))

@@ -17,7 +17,7 @@ pub(crate) fn list<T: Json>(value: &T) -> Result<&[T]> {
 }
 
 /// What each of some things comes to, in a list that is as long from the start.
-pub(crate) fn each<'v, T, C>(
+pub(crate) fn map_items<'v, T, C>(
     items: &'v [T],
     mut compile: impl FnMut(usize, &'v T) -> Result<C>,
 ) -> Result<Vec<C>> {

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use crate::canonical_json;
 use crate::document;
-use crate::dry_run::statistics::Watched;
+use crate::dry_run::statistics::WatchedPath;
 use crate::error::{Code, Error, Result};
 use crate::personas::Persona;
 use crate::program::Program;
@@ -44,7 +44,7 @@ struct Options {
     /// Whether the states in which the runs end are hashed.
     digest: bool,
     /// Of a dry-run that counts more, the numbers that it follows.
-    watched: Option<Vec<Watched>>,
+    watched: Option<Vec<WatchedPath>>,
     /// How many threads share the work at most.
     threads: usize,
 }
@@ -61,7 +61,7 @@ pub enum Executor {
 impl Executor {
     /// The executor of a name: `interpreter`, or the instructions for lockstep if this processor has them.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let isa = match name {
             "interpreter" => return Some(Self::Interpreter),
             "baseline" => Isa::Baseline,
@@ -82,7 +82,7 @@ impl Program {
     ///
     /// `OPTIONS_INVALID`, or what the JSON border found.
     pub fn dry_run(&self, options: &[u8]) -> Result<String> {
-        self.dry_run_by(Executor::Lockstep(Isa::best()), options)
+        self.dry_run_with(Executor::Lockstep(Isa::best()), options)
     }
 
     /// As [`Program::dry_run`], by a given executor.
@@ -90,10 +90,10 @@ impl Program {
     /// # Errors
     ///
     /// As [`Program::dry_run`].
-    pub fn dry_run_by(&self, executor: Executor, options: &[u8]) -> Result<String> {
+    pub fn dry_run_with(&self, executor: Executor, options: &[u8]) -> Result<String> {
         let options = Options { acted: false, ..Options::read(options, self.horizon)? };
         let start = self.new_state(0);
-        self.played(executor, &start, &options, || self.machine())
+        self.run_from(executor, &start, &options, || self.machine())
     }
 
     /// Play runs `first_run` … `first_run + runs − 1` that begin with a copy of a state, under seeds of their own; the JSON
@@ -105,8 +105,8 @@ impl Program {
     /// # Errors
     ///
     /// `RUN_ENDED`, and as [`Program::dry_run`].
-    pub fn futures(&self, state: &State, options: &[u8]) -> Result<String> {
-        self.futures_by(Executor::Lockstep(Isa::best()), state, options)
+    pub fn simulate_from(&self, state: &State, options: &[u8]) -> Result<String> {
+        self.simulate_from_with(Executor::Lockstep(Isa::best()), state, options)
     }
 
     /// As [`Program::futures`], by a given executor.
@@ -114,15 +114,17 @@ impl Program {
     /// # Errors
     ///
     /// As [`Program::futures`].
-    pub fn futures_by(&self, executor: Executor, state: &State, options: &[u8]) -> Result<String> {
+    pub fn simulate_from_with(&self, executor: Executor, state: &State, options: &[u8]) -> Result<String> {
         check_ongoing(state)?;
         let options = Options::read(options, self.horizon)?;
         let machine = OnceCell::new();
-        self.played(executor, state, &options, || machine.get_or_init(|| Machine::new(self, state)).as_ref())
+        self.run_from(executor, state, &options, || {
+            machine.get_or_init(|| Machine::new(self, state)).as_ref()
+        })
     }
 
     /// Play runs from a state, whose machine is made only if it is wanted.
-    fn played<'m>(
+    fn run_from<'m>(
         &self,
         executor: Executor,
         start: &State,
@@ -133,7 +135,7 @@ impl Program {
         let is_countable = options.horizon > 0 && start.turn + options.horizon <= LAST_TURN;
         let lockstep = match executor {
             Executor::Lockstep(isa) if is_countable => {
-                let machine = machine().filter(|machine| machine.plays(options.persona));
+                let machine = machine().filter(|machine| machine.supports(options.persona));
                 machine.map(|machine| (machine, isa))
             }
             _ => None,
@@ -146,13 +148,13 @@ impl Program {
 
     /// Whether ordinary runs of this program are played in lockstep.
     #[must_use]
-    pub fn plays_in_lockstep(&self) -> bool {
+    pub fn is_vectorised(&self) -> bool {
         self.machine().is_some()
     }
 
     /// Whether ordinary futures of a state of this program are played in lockstep.
     #[must_use]
-    pub fn plays_on_in_lockstep(&self, state: &State) -> bool {
+    pub fn is_vectorised_from(&self, state: &State) -> bool {
         Machine::new(self, state).is_some()
     }
 }
@@ -171,7 +173,7 @@ impl Options {
             runs: document::count(document::field(options, "runs")?)?,
             first_run: document::count(document::field(options, "first_run")?)?,
             seed: seed.parse().map_err(|_| document::invalid("a seed is expected"))?,
-            persona: Persona::named(document::text(document::field(options, "persona")?)?)
+            persona: Persona::from_name(document::text(document::field(options, "persona")?)?)
                 .ok_or_else(|| document::invalid("a persona is expected"))?,
             horizon: options.get("horizon").map_or(Ok(horizon), document::count)?,
             acted: options.get("acted").map_or(Ok(false), document::boolean)?,
@@ -192,11 +194,11 @@ fn unknown() -> Error {
 }
 
 /// A number to watch, `[path, scale]`.
-fn watched(pair: &Value) -> Result<Watched> {
+fn watched(pair: &Value) -> Result<WatchedPath> {
     let [path, scale] = document::list(pair)? else {
         return Err(document::invalid("a path and a scale are expected"));
     };
-    Watched::new(document::text(path)?.into(), document::number(scale)?)
+    WatchedPath::new(document::text(path)?.into(), document::number(scale)?)
         .ok_or_else(|| document::invalid("a path of the state and a scale are expected"))
 }
 

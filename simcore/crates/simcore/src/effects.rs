@@ -21,11 +21,11 @@ pub(crate) struct Effect {
     ///
     /// Null where no schedule holds it.
     source: Value,
-    deed: Deed,
+    mutation: Mutation,
 }
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Mutation {
     Write { operation: Operation, path: Arc<Path>, value: Value },
     AddLog(Arc<str>),
     Schedule { id: Arc<str>, due: Due, effects: Vec<Effect> },
@@ -81,26 +81,26 @@ impl<'v> Compiling<'v> {
 impl Effect {
     /// Compile a list of effects that happen at once.
     pub(crate) fn list<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
-        document::each(document::list(effects)?, |_, effect| {
-            Ok(Self { source: Value::Null, deed: Deed::new(effect, compiling)? })
+        document::map_items(document::list(effects)?, |_, effect| {
+            Ok(Self { source: Value::Null, mutation: Mutation::new(effect, compiling)? })
         })
     }
 
     /// Compile a list of effects that a schedule holds.
     pub(crate) fn scheduled<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
-        document::each(document::list(effects)?, |_, effect| {
-            Ok(Self { source: effect.to_value(), deed: Deed::new(effect, compiling)? })
+        document::map_items(document::list(effects)?, |_, effect| {
+            Ok(Self { source: effect.to_value(), mutation: Mutation::new(effect, compiling)? })
         })
     }
 
     /// What decay does to a path: it subtracts.
     pub(crate) fn decay(path: &str, amount: &impl Json) -> Result<Self> {
-        let deed = Deed::Write {
+        let mutation = Mutation::Write {
             operation: Operation::Dec,
             path: Arc::new(Path::new(path)?),
             value: amount.to_value(),
         };
-        Ok(Self { source: Value::Null, deed })
+        Ok(Self { source: Value::Null, mutation })
     }
 
     /// The effects as they stand in a document.
@@ -109,7 +109,7 @@ impl Effect {
     }
 }
 
-impl Deed {
+impl Mutation {
     fn new<'v>(effect: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Self> {
         let members = document::object(effect)?;
         Ok(match document::text(document::field(members, "op")?)? {
@@ -128,19 +128,19 @@ fn write<'v, T: Json>(
     effect: Members<'v, T>,
     operation: &str,
     compiling: &mut Compiling<'v>,
-) -> Result<Deed> {
+) -> Result<Mutation> {
     let operation =
-        Operation::named(operation).ok_or_else(|| document::invalid("an effect has an unknown op"))?;
+        Operation::from_name(operation).ok_or_else(|| document::invalid("an effect has an unknown op"))?;
     let path = compiling.path(document::text(document::field(effect, "path")?)?)?;
     if operation == Operation::Set && path.steps().is_empty() {
         return Err(document::invalid("the whole state cannot be set"));
     }
     let value = effect.get("value").map_or(Value::Null, Json::to_value);
-    Ok(Deed::Write { operation, path, value })
+    Ok(Mutation::Write { operation, path, value })
 }
 
 impl Operation {
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         let all = [Self::Set, Self::Inc, Self::Dec, Self::Mul, Self::Patch, Self::Push, Self::Pop];
         all.into_iter().find(|operation| operation.name() == name)
     }

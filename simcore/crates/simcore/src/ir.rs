@@ -16,15 +16,15 @@ mod rules;
 pub(crate) mod types;
 
 pub(crate) use distances::{Distance, Distances, Graded};
-pub(crate) use initial_state::Start;
+pub(crate) use initial_state::InitialState;
 pub(crate) use layout::{Layout, Spot};
-use types::{Condition, Consequence, Deed, Kind, Site};
+use types::{Condition, Consequence, Kind, Mutation, Site};
 
 /// A scenario with every path and every type resolved.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) layout: Layout,
-    pub(crate) start: Start,
+    pub(crate) start: InitialState,
     /// The column of the turn; those before it are the slots of the state.
     pub(crate) turn: usize,
     /// How many columns there are: slots, the turn, parameters, derived values.
@@ -85,10 +85,10 @@ pub(crate) enum Domain {
 
 impl Plan {
     /// All that rules do, now or later.
-    pub(crate) fn deeds(&self) -> impl Iterator<Item = &Deed> {
-        let actions = self.actions.iter().flat_map(|action| &action.consequence.deeds);
-        let events = self.events.iter().flat_map(|event| &event.consequence.deeds);
-        actions.chain(events).chain(self.sites.iter().flat_map(|site| &site.deeds))
+    pub(crate) fn mutations(&self) -> impl Iterator<Item = &Mutation> {
+        let actions = self.actions.iter().flat_map(|action| &action.consequence.mutations);
+        let events = self.events.iter().flat_map(|event| &event.consequence.mutations);
+        actions.chain(events).chain(self.sites.iter().flat_map(|site| &site.mutations))
     }
 
     /// Whether some number might not be finite within so many turns, so that each has to be looked at.

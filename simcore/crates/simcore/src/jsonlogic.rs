@@ -43,11 +43,11 @@ impl Rule {
     /// Compile an expression, as [`crate::strict_json::parse`] read it.
     #[must_use]
     pub fn new(logic: &Value) -> Self {
-        Self::of(logic, &mut Fields::default())
+        Self::compile(logic, &mut Fields::default())
     }
 
     /// Compile an expression, however it is kept.
-    pub(crate) fn of<'v>(logic: &'v impl Json, fields: &mut Fields<'v>) -> Self {
+    pub(crate) fn compile<'v>(logic: &'v impl Json, fields: &mut Fields<'v>) -> Self {
         let mut expression = Expression::new(logic, fields);
         folding::fold(&mut expression);
         Self(expression)
@@ -68,8 +68,8 @@ impl Rule {
     /// # Errors
     ///
     /// As [`Rule::evaluate`].
-    pub fn borrowed<'a>(&'a self, data: Data<'a>) -> Result<Cow<'a, Value>> {
-        self.metered(data, &mut 0)
+    pub fn evaluate_borrowed<'a>(&'a self, data: Data<'a>) -> Result<Cow<'a, Value>> {
+        self.evaluate_cow(data, &mut 0)
     }
 
     /// As [`Rule::evaluate`]; the steps taken are added to `spent`, also when it fails.
@@ -78,7 +78,7 @@ impl Rule {
     ///
     /// As [`Rule::evaluate`].
     pub fn evaluate_metered(&self, data: Data<'_>, spent: &mut u64) -> Result<Value> {
-        self.metered(data, spent).map(Cow::into_owned)
+        self.evaluate_cow(data, spent).map(Cow::into_owned)
     }
 
     /// Whether the expression, as a condition, holds.
@@ -96,13 +96,13 @@ impl Rule {
     ///
     /// As [`Rule::evaluate`].
     pub fn holds_metered(&self, data: Data<'_>, spent: &mut u64) -> Result<bool> {
-        self.metered(data, spent).map(|value| truthy(&value))
+        self.evaluate_cow(data, spent).map(|value| truthy(&value))
     }
 
-    fn metered<'a>(&'a self, data: Data<'a>, spent: &mut u64) -> Result<Cow<'a, Value>> {
+    fn evaluate_cow<'a>(&'a self, data: Data<'a>, spent: &mut u64) -> Result<Cow<'a, Value>> {
         let mut evaluation = Evaluation::new();
         let value = evaluation.value(&self.0, data);
-        *spent += evaluation.spent();
+        *spent += evaluation.steps();
         let value = value?;
         *spent += coercion::check_nesting(&value)? / THINGS_PER_STEP;
         Ok(value)
@@ -157,7 +157,7 @@ pub fn finite(value: f64) -> Result<f64> {
 
 impl<'a> Data<'a> {
     /// All of the data.
-    fn whole(self) -> Cow<'a, Value> {
+    fn to_value(self) -> Cow<'a, Value> {
         match self {
             Self::Value(value) => Cow::Borrowed(value),
             Self::Members(members) => {
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::strict_json;
 
-    fn spent(logic: &str) -> (u64, bool) {
+    fn steps(logic: &str) -> (u64, bool) {
         let rule = Rule::new(&strict_json::parse(logic.as_bytes()).unwrap());
         let data = strict_json::parse(br#"{"a":[1,2]}"#).unwrap();
         let mut spent = 5;
@@ -186,10 +186,10 @@ mod tests {
 
     #[test]
     fn steps_are_added_whether_a_rule_succeeds_or_fails() {
-        assert_eq!(spent(r#"{"+":{"var":"a"}}"#), (5, true));
-        assert_eq!(spent(r#"{"+":[1,"x"]}"#), (3, false));
+        assert_eq!(steps(r#"{"+":{"var":"a"}}"#), (5, true));
+        assert_eq!(steps(r#"{"+":[1,"x"]}"#), (3, false));
         let endless = r#"{"map":[[1,2,3,4,5,6,7,8,9,10],"#.repeat(5) + "1" + &"]}".repeat(5);
         // All of its fuel, and 18,100 items.
-        assert_eq!(spent(&endless), (u64::from(FUEL) + 1131, false));
+        assert_eq!(steps(&endless), (u64::from(FUEL) + 1131, false));
     }
 }

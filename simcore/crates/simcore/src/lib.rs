@@ -32,7 +32,7 @@ pub mod strict_json;
 mod turn;
 pub mod value;
 
-pub use bulk_validation::{Spotless, screen_all};
+pub use bulk_validation::{ValidatedSpec, validate_many};
 pub use bumpalo::Bump;
 pub use dry_run::Executor;
 pub use error::{Code, Error, Result};

@@ -68,12 +68,12 @@ impl Scope {
     }
 
     /// The scope of what may change nothing.
-    pub(crate) fn nothing() -> Self {
+    pub(crate) fn empty() -> Self {
         Self::Grants(Vec::new())
     }
 
     /// Why a list of changes may not be applied: a reason for each change that must not be; or none.
-    pub(crate) fn objections(&self, changes: &Value) -> Vec<Failure> {
+    pub(crate) fn find_violations(&self, changes: &Value) -> Vec<Failure> {
         let Some(changes) = changes.as_array().filter(|changes| changes.len() <= MAX_CHANGES) else {
             let message = format!("state_changes is a list of at most {MAX_CHANGES} changes");
             return vec![Failure::of(&invalid(&message), format_args!("/state_changes"))];
@@ -91,12 +91,12 @@ impl Scope {
 
     /// Refuse a change that is none, is dangerous, or is out of scope.
     fn check(&self, change: &Value, calculated: &mut BTreeSet<String>) -> Result<()> {
-        let change = Change::read(change)?;
+        let change = Change::parse(change)?;
         match self {
             Self::Grants(grants) => check_grants(grants, &change)?,
             Self::Precedents(precedents) => check_precedents(precedents, &change)?,
         }
-        if calculates(change.operation) && !calculated.insert(change.text.clone()) {
+        if is_arithmetic(change.operation) && !calculated.insert(change.text.clone()) {
             // Otherwise many small changes would make the large one that is out of scope.
             let message = "may change once in a list; combine its changes into one";
             return Err(out_of_scope(format!("the number {} {message}", change.shown())));
@@ -115,7 +115,7 @@ impl Grant {
             path: parse_path(document::text(document::field(entry, "path")?)?)?,
             operations: operations
                 .iter()
-                .map(|name| operation_named(document::text(name)?).ok_or_else(unknown_operation))
+                .map(|name| operation_from_name(document::text(name)?).ok_or_else(unknown_operation))
                 .collect::<Result<_>>()?,
             limit: entry.get("max_magnitude").map(document::number).transpose()?,
         })
@@ -124,7 +124,7 @@ impl Grant {
 
 fn check_grants(grants: &[Grant], change: &Change<'_>) -> Result<()> {
     let covering = || grants.iter().filter(|grant| change.path.starts_with(&grant.path));
-    let done = change.done();
+    let done = change.effective_operation();
     let allowing: Vec<&Grant> = covering().filter(|grant| grant.operations.contains(done)).collect();
     if allowing.is_empty() {
         let operations = covering().flat_map(|grant| grant.operations.iter().copied()).collect();
@@ -171,13 +171,13 @@ fn note_precedent(
         return Ok(());
     }
     let operation =
-        operation_named(document::text(document::field(effect, "op")?)?).ok_or_else(unknown_operation)?;
+        operation_from_name(document::text(document::field(effect, "op")?)?).ok_or_else(unknown_operation)?;
     let precedent = known.entry(format_path(&parse_path(document::text(path)?)?)).or_default();
-    if counts(operation) {
+    if is_additive(operation) {
         let amount = document::number(value)?.abs();
         precedent.amount = Some(precedent.amount.map_or(amount, |largest| largest.max(amount)));
     } else {
-        precedent.values.entry(operation).or_default().extend(parts(operation, value)?);
+        precedent.values.entry(operation).or_default().extend(required_values(operation, value)?);
     }
     Ok(())
 }
@@ -185,7 +185,7 @@ fn note_precedent(
 fn check_precedents(precedents: &BTreeMap<String, Precedent>, change: &Change<'_>) -> Result<()> {
     let nothing = Precedent::default();
     let precedent = precedents.get(&change.text).unwrap_or(&nothing);
-    if let Some(amount) = precedent.amount.filter(|_| counts(change.operation)) {
+    if let Some(amount) = precedent.amount.filter(|_| is_additive(change.operation)) {
         return check_magnitude(change, amount);
     }
     let Some(known) = precedent.values.get(change.operation) else {
@@ -193,16 +193,16 @@ fn check_precedents(precedents: &BTreeMap<String, Precedent>, change: &Change<'_
         let operations = precedent.values.keys().copied().chain(counting).collect();
         return Err(not_among(&operations, change.operation, change));
     };
-    if parts(change.operation, change.value)?.is_subset(known) {
+    if required_values(change.operation, change.value)?.is_subset(known) {
         return Ok(());
     }
-    let (operation, path, listed) = (change.operation, change.shown(), listed(known));
+    let (operation, path, listed) = (change.operation, change.shown(), format_list(known));
     let message = format!("the narrator may {operation} {path} only with what the scenario does: {listed}");
     Err(out_of_scope(message))
 }
 
 /// What must have a precedent each: each member of a patch, any other value; of pop nothing.
-fn parts(operation: &str, value: &Value) -> Result<BTreeSet<String>> {
+fn required_values(operation: &str, value: &Value) -> Result<BTreeSet<String>> {
     match value {
         _ if operation == "pop" => Ok(BTreeSet::new()),
         Value::Object(members) if operation == "patch" && !members.is_empty() => {
@@ -215,7 +215,7 @@ fn parts(operation: &str, value: &Value) -> Result<BTreeSet<String>> {
 // --- what a change is ---
 
 impl<'a> Change<'a> {
-    fn read(change: &'a Value) -> Result<Self> {
+    fn parse(change: &'a Value) -> Result<Self> {
         let members = change
             .as_object()
             .filter(|members| members.keys().all(|key| MEMBERS.contains(&&**key)))
@@ -223,7 +223,7 @@ impl<'a> Change<'a> {
         let operation = members
             .get("op")
             .and_then(Value::as_text)
-            .and_then(operation_named)
+            .and_then(operation_from_name)
             .ok_or_else(|| invalid(&format!("op must be one of {}", OPERATIONS.join(", "))))?;
         let text = members
             .get("path")
@@ -250,7 +250,7 @@ impl<'a> Change<'a> {
     }
 
     /// What the operation amounts to: adding less than nothing is subtracting.
-    fn done(&self) -> &'static str {
+    fn effective_operation(&self) -> &'static str {
         match (self.operation, self.value) {
             ("inc", Value::Number(amount)) if *amount < 0.0 => "dec",
             ("dec", Value::Number(amount)) if *amount < 0.0 => "inc",
@@ -269,7 +269,7 @@ fn check_kind(operation: &str, value: Option<&Value>) -> Result<()> {
         ("pop", None | Some(Value::Null)) => Ok(()),
         ("pop", Some(_)) => Err(invalid("pop takes no value")),
         (_, None) => Err(invalid(&format!("{operation} needs a value"))),
-        (_, Some(value)) if calculates(operation) && value.as_number().is_none() => {
+        (_, Some(value)) if is_arithmetic(operation) && value.as_number().is_none() => {
             Err(invalid(&format!("the value of {operation} must be a number")))
         }
         ("patch", Some(value)) if value.as_object().is_none() => {
@@ -279,18 +279,18 @@ fn check_kind(operation: &str, value: Option<&Value>) -> Result<()> {
     }
 }
 
-fn operation_named(name: &str) -> Option<&'static str> {
+fn operation_from_name(name: &str) -> Option<&'static str> {
     OPERATIONS.into_iter().find(|operation| *operation == name)
 }
 
 /// Whether an operation adds to a number, or subtracts from it.
-fn counts(operation: &str) -> bool {
+fn is_additive(operation: &str) -> bool {
     matches!(operation, "inc" | "dec")
 }
 
 /// Whether an operation makes a number of the one before.
-fn calculates(operation: &str) -> bool {
-    counts(operation) || operation == "mul"
+fn is_arithmetic(operation: &str) -> bool {
+    is_additive(operation) || operation == "mul"
 }
 
 fn unknown_operation() -> Error {
@@ -335,15 +335,15 @@ fn magnitude(value: &Value) -> f64 {
     }
 }
 
-fn listed(values: &BTreeSet<String>) -> String {
-    let mut shown: Vec<String> = values.iter().take(SHOWN_VALUES).map(|text| shortened(text)).collect();
+fn format_list(values: &BTreeSet<String>) -> String {
+    let mut shown: Vec<String> = values.iter().take(SHOWN_VALUES).map(|text| shorten(text)).collect();
     if values.len() > SHOWN_VALUES {
         shown.push("…".into());
     }
     shown.join(", ")
 }
 
-fn shortened(text: &str) -> String {
+fn shorten(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN_VALUE).collect();
     if shown.len() < text.len() {
         shown.push('…');

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::json_node::Json;
 use crate::jsonlogic::finite;
 use crate::rng::{choose, unit};
-use crate::value::{NOTHING, Object, Value};
+use crate::value::{EMPTY_OBJECT, Object, Value};
 
 /// The parameters that an action takes, by name.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Params {
     /// Parameters drawn uniformly from their domains, one draw each, in the order of their names.
     pub(crate) fn sample(&self, mut next_draw: impl FnMut() -> u64) -> Result<Value> {
         if self.is_empty() {
-            return Ok(NOTHING.clone());
+            return Ok(EMPTY_OBJECT.clone());
         }
         let mut sampled = Object::default();
         for (name, param) in &self.0 {

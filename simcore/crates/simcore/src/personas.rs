@@ -56,7 +56,7 @@ const NAMES: [(&str, Persona); 6] = [
 ];
 
 impl Persona {
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         NAMES.into_iter().find(|(other, _)| *other == name).map(|(_, persona)| persona)
     }
 

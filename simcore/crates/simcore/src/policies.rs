@@ -21,14 +21,14 @@ use crate::document;
 use crate::error::Result;
 use crate::json_node::{Json, Members, Node};
 use crate::strict_json;
-use attributes::Facts;
-use conditions::{Asked, Condition, Trouble};
+use attributes::Attributes;
+use conditions::{Condition, ConditionError, MatcherArguments};
 pub use decision_cache::Call;
 use entries::Lists;
 pub use requests::Requests;
-use requests::{Request, Verdicts, has_role};
-use tools::{Tools, numbered};
-pub use value_parsing::Reading;
+use requests::{MatchCache, Request, has_role};
+use tools::{Tools, to_number};
+pub use value_parsing::RequestParser;
 
 /// Who decides when no rule takes hold.
 const NO_RULE: i32 = -1;
@@ -46,7 +46,7 @@ pub struct Policy {
 }
 
 /// Rules by their places, and what they ask of the arguments of one tool.
-type Candidates = Box<[(u32, Asked)]>;
+type Candidates = Box<[(u32, MatcherArguments)]>;
 
 #[derive(Debug)]
 struct Rule {
@@ -78,23 +78,23 @@ impl Bits {
 
 /// Who decides requests, one after the other.
 #[derive(Debug, Default)]
-pub struct Deciding {
+pub struct Decisions {
     deciding: Vec<i32>,
     troubled: Bits,
 }
 
-impl Deciding {
+impl Decisions {
     /// Add what [`Policy::decided`] says.
     pub fn push(&mut self, (deciding, is_troubled): (i32, bool)) {
         if is_troubled {
-            self.troubled.insert(numbered(self.deciding.len()));
+            self.troubled.insert(to_number(self.deciding.len()));
         }
         self.deciding.push(deciding);
     }
 
     /// As [`Policy::deciding`] says it.
     #[must_use]
-    pub fn finished(self) -> (Vec<i32>, Bits) {
+    pub fn finish(self) -> (Vec<i32>, Bits) {
         (self.deciding, self.troubled)
     }
 }
@@ -130,8 +130,8 @@ impl Policy {
 
     /// Begin to read requests, for this policy and every other one with the same tools.
     #[must_use]
-    pub fn reading(&self) -> Reading<'_> {
-        Reading::new(&self.tools)
+    pub fn request_parser(&self) -> RequestParser<'_> {
+        RequestParser::new(&self.tools)
     }
 
     /// A call of a tool, to be decided about once; its arguments and roles are within the limits of the border.
@@ -142,11 +142,11 @@ impl Policy {
 
     /// Who decides a call, as [`Policy::deciding`] says it, and whether conditions could not be evaluated before that.
     #[must_use]
-    pub fn decided(&self, call: &Call<'_>) -> (i32, bool) {
+    pub fn decide(&self, call: &Call<'_>) -> (i32, bool) {
         let known = call.tool.and_then(|number| Some((number, self.tools.get(number)?)));
         let Some((number, tool)) = known else { return (UNKNOWN_TOOL, false) };
         let mut is_troubled = false;
-        let found = self.found(number, &mut call.facts(tool), |_, _| is_troubled = true);
+        let found = self.first_rule(number, &mut call.attributes(tool), |_, _| is_troubled = true);
         (found, is_troubled)
     }
 
@@ -155,19 +155,19 @@ impl Policy {
     /// A rule is its place among the invariants and rules; −1 is none, −2 an unknown tool. The requests were read for
     /// the same tools.
     #[must_use]
-    pub fn deciding(&self, requests: &Requests) -> (Vec<i32>, Bits) {
-        let mut deciding = Deciding::default();
+    pub fn decide_many(&self, requests: &Requests) -> (Vec<i32>, Bits) {
+        let mut deciding = Decisions::default();
         for number in 0..requests.len() {
-            deciding.push(self.decided_among(requests, number));
+            deciding.push(self.decide_in_batch(requests, number));
         }
-        deciding.finished()
+        deciding.finish()
     }
 
     /// The same of one of them, as [`Policy::decided`] says it.
     #[must_use]
-    pub fn decided_among(&self, requests: &Requests, number: usize) -> (i32, bool) {
+    pub fn decide_in_batch(&self, requests: &Requests, number: usize) -> (i32, bool) {
         let mut is_troubled = false;
-        let found = self.found_together(requests, requests.get(number), |_, _| is_troubled = true);
+        let found = self.decide_request(requests, requests.get(number), |_, _| is_troubled = true);
         (found, is_troubled)
     }
 
@@ -180,7 +180,7 @@ impl Policy {
     pub fn unevaluated(&self, requests: &Requests, number: usize) -> Result<String> {
         let mut troubles = Vec::new();
         let request = requests.get(number);
-        self.found_together(requests, request, |rule, trouble| troubles.push((rule, trouble.told())));
+        self.decide_request(requests, request, |rule, trouble| troubles.push((rule, trouble.into_error())));
         let mut out = String::from("[");
         for (place, (rule, error)) in troubles.iter().enumerate() {
             if place > 0 {
@@ -200,7 +200,7 @@ impl Policy {
     /// What the condition of each rule holds for, wherever it stands.
     #[must_use]
     pub fn matches(&self, requests: &Requests) -> Vec<Matches> {
-        self.rules.iter().map(|rule| self.matches_of(&rule.when, requests)).collect()
+        self.rules.iter().map(|rule| self.matches_of_condition(&rule.when, requests)).collect()
     }
 
     /// As [`Policy::matches`], of other rules, which use the same tools and lists: a JSON list of them.
@@ -211,26 +211,26 @@ impl Policy {
     pub fn matches_of_rules(&self, requests: &Requests, rules: &[u8]) -> Result<Vec<Matches>> {
         let arena = Bump::new();
         let rules: Node<'_> = strict_json::borrow_canonical(rules, &arena)?;
-        document::each(document::list(&rules)?, |_, rule| {
+        document::map_items(document::list(&rules)?, |_, rule| {
             let rule = Rule::new(document::object(rule)?, &self.tools, &self.lists)?;
-            Ok(self.matches_of(&rule.when, requests))
+            Ok(self.matches_of_condition(&rule.when, requests))
         })
     }
 
-    fn matches_of(&self, when: &Condition, requests: &Requests) -> Matches {
+    fn matches_of_condition(&self, when: &Condition, requests: &Requests) -> Matches {
         let mut matches = Matches::default();
         let is_about = |roles| when.roles().is_none_or(|wanted| has_role(roles, wanted));
         let callers: Vec<bool> = requests.callers.iter().map(is_about).collect();
-        let mut verdicts = when.verdicts(requests);
-        for (tool, calls) in requests.called() {
+        let mut match_cache = when.match_cache(requests);
+        for (tool, calls) in requests.requests_by_tool() {
             let Some(tool) = self.tools.get(*tool) else { continue };
-            let Some(asked) = when.asked(tool) else { continue };
+            let Some(arguments) = when.bind(tool) else { continue };
             for number in calls {
                 let Some(request) = requests.get(*number as usize) else { continue };
                 if callers.get(request.caller as usize) != Some(&true) {
                     continue;
                 }
-                match when.holds(tool, &asked, &mut requests.facts(request, &mut verdicts)) {
+                match when.holds(tool, &arguments, &mut requests.attributes(request, &mut match_cache)) {
                     Ok(true) => matches.holds.insert(*number),
                     Ok(false) => {}
                     Err(_) => matches.unevaluated.insert(*number),
@@ -241,28 +241,33 @@ impl Policy {
     }
 
     /// Who decides one of many requests, if the policy is about its tool.
-    fn found_together(
+    fn decide_request(
         &self,
         requests: &Requests,
         request: Option<&Request>,
-        troubled: impl FnMut(u32, Trouble),
+        troubled: impl FnMut(u32, ConditionError),
     ) -> i32 {
         let Some(request) = request else { return UNKNOWN_TOOL };
         // Each text is asked about once or twice: to keep what was found costs more than to find it.
-        self.found(request.tool, &mut requests.facts(request, &mut Verdicts::default()), troubled)
+        self.first_rule(request.tool, &mut requests.attributes(request, &mut MatchCache::default()), troubled)
     }
 
     /// Who decides a call of a tool, and what could not be evaluated before that.
-    fn found(&self, tool: u32, facts: &mut impl Facts, mut troubled: impl FnMut(u32, Trouble)) -> i32 {
+    fn first_rule(
+        &self,
+        tool: u32,
+        attributes: &mut impl Attributes,
+        mut troubled: impl FnMut(u32, ConditionError),
+    ) -> i32 {
         let Some((tool, candidates)) = self.tools.get(tool).zip(self.candidates(tool)) else {
             return UNKNOWN_TOOL;
         };
-        for (number, asked) in candidates {
+        for (number, arguments) in candidates {
             let Some(rule) = self.rules.get(*number as usize) else { continue };
-            if rule.when.roles().is_some_and(|wanted| !facts.has_role(wanted)) {
+            if rule.when.roles().is_some_and(|wanted| !attributes.has_role(wanted)) {
                 continue;
             }
-            let takes_hold = rule.when.holds(tool, asked, facts).unwrap_or_else(|trouble| {
+            let takes_hold = rule.when.holds(tool, arguments, attributes).unwrap_or_else(|trouble| {
                 troubled(*number, trouble);
                 !rule.allows
             });
@@ -274,12 +279,12 @@ impl Policy {
     }
 
     /// The rules that may take hold of calls of a tool, in order.
-    fn candidates(&self, tool: u32) -> Option<&[(u32, Asked)]> {
+    fn candidates(&self, tool: u32) -> Option<&[(u32, MatcherArguments)]> {
         let known = self.candidates.get(tool as usize)?;
         let tool = self.tools.get(tool)?;
         Some(known.get_or_init(|| {
             let rules = self.rules.iter().enumerate();
-            rules.filter_map(|(number, rule)| Some((numbered(number), rule.when.asked(tool)?))).collect()
+            rules.filter_map(|(number, rule)| Some((to_number(number), rule.when.bind(tool)?))).collect()
         }))
     }
 }

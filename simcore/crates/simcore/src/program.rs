@@ -121,12 +121,12 @@ impl Program {
             initial_size: Size::of(&initial),
             initial,
             entities: spec.get("entities").map_or_else(|| Vec::new().into(), Json::to_value),
-            actions: each(spec, "actions", |action, place| Action::new(action, place, &mut shared))?,
-            events: each(spec, "random_events", |event, place| {
+            actions: map_items(spec, "actions", |action, place| Action::new(action, place, &mut shared))?,
+            events: map_items(spec, "random_events", |event, place| {
                 Event::new(event, place, turn_minutes, &mut shared)
             })?,
-            losses: each(spec, "loss_conditions", |end, _| Condition::new(end, &mut shared))?,
-            wins: each(spec, "win_conditions", |end, _| Condition::new(end, &mut shared))?,
+            losses: map_items(spec, "loss_conditions", |end, _| Condition::new(end, &mut shared))?,
+            wins: map_items(spec, "win_conditions", |end, _| Condition::new(end, &mut shared))?,
             decay: decay(document::object(document::field(spec, "negativity_budget")?)?)?,
             horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), document::count)?,
             turn_minutes,
@@ -142,7 +142,7 @@ impl Program {
     pub(crate) fn scope(&self) -> &Scope {
         self.scope.get_or_init(|| {
             let spec = document::object(self.spec());
-            spec.and_then(Scope::new).unwrap_or_else(|_| Scope::nothing())
+            spec.and_then(Scope::new).unwrap_or_else(|_| Scope::empty())
         })
     }
 
@@ -162,7 +162,7 @@ impl Action {
         let id = document::text(document::field(action, "id")?)?;
         Ok(Self {
             params: Params::new(document::field(action, "params")?)?,
-            preconditions: Rule::of(document::field(action, "preconditions")?, &mut shared.fields),
+            preconditions: Rule::compile(document::field(action, "preconditions")?, &mut shared.fields),
             consequence: Consequence::new(action, place, format!("action:{id}"), shared)?,
             id: id.into(),
         })
@@ -183,7 +183,7 @@ impl Event {
         };
         Ok(Self {
             weight: document::number(document::field(event, "weight")?)?,
-            when: Rule::of(document::field(event, "when")?, &mut shared.fields),
+            when: Rule::compile(document::field(event, "when")?, &mut shared.fields),
             turns,
             consequence: Consequence::new(event, place, format!("event:{id}"), shared)?,
             id: id.into(),
@@ -195,7 +195,7 @@ impl Condition {
     fn new<'v, T: Json>(condition: Members<'v, T>, shared: &mut Shared<'v>) -> Result<Self> {
         Ok(Self {
             id: document::text(document::field(condition, "id")?)?.into(),
-            when: Rule::of(document::field(condition, "when")?, &mut shared.fields),
+            when: Rule::compile(document::field(condition, "when")?, &mut shared.fields),
             message: condition.get("message").map_or(Value::Null, Json::to_value),
         })
     }
@@ -218,12 +218,12 @@ impl Consequence {
 }
 
 /// Compile each object of a list, which may be absent; the compiler is told its place in the document.
-fn each<'v, T: Json, C>(
+fn map_items<'v, T: Json, C>(
     spec: Members<'v, T>,
     section: &str,
     mut compile: impl FnMut(Members<'v, T>, String) -> Result<C>,
 ) -> Result<Vec<C>> {
-    document::each(document::list_or_empty(spec, section)?, |index, item| {
+    document::map_items(document::list_or_empty(spec, section)?, |index, item| {
         compile(document::object(item)?, format!("/{section}/{index}"))
     })
 }
@@ -241,8 +241,9 @@ fn compiled_derives<'v, T: Json>(
     expressions: Members<'v, T>,
     fields: &mut Fields<'v>,
 ) -> Result<Vec<(Arc<str>, Rule)>> {
-    let compiled =
-        |name: &str| expressions.get(name).map(|expression| (Arc::from(name), Rule::of(expression, fields)));
+    let compiled = |name: &str| {
+        expressions.get(name).map(|expression| (Arc::from(name), Rule::compile(expression, fields)))
+    };
     Ok(derive_order(expressions)?.into_iter().filter_map(compiled).collect())
 }
 

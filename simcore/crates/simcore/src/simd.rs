@@ -29,7 +29,7 @@ mod vectors;
 
 use std::ops::Range;
 
-use crate::dry_run::statistics::{Detail, Watched};
+use crate::dry_run::statistics::{Statistics, WatchedPath};
 use crate::personas::Persona;
 use crate::program::Program;
 
@@ -51,7 +51,7 @@ pub(crate) struct Task<'a> {
     /// Whether the hashes of the states are wanted in which the runs end.
     pub(crate) digest: bool,
     /// If more is to be counted, the numbers to follow.
-    pub(crate) watched: Option<&'a [Watched]>,
+    pub(crate) watched: Option<&'a [WatchedPath]>,
 }
 
 /// How an ordinary run ended: by which condition, if by one.
@@ -74,12 +74,12 @@ pub(crate) struct Runs {
     /// Run, end, turns and hash of the state.
     pub(crate) states: Vec<(u64, Ended, u64, String)>,
     /// What was counted besides, if it was.
-    pub(crate) detail: Option<Detail>,
+    pub(crate) detail: Option<Statistics>,
     ordinary: u64,
 }
 
 /// After so many exceptional runs, lockstep is given up unless they are a small part.
-const PATIENCE: usize = 128;
+const MAX_EXCEPTIONAL: usize = 128;
 
 impl Runs {
     fn count(&mut self, ended: Ended, turns: u64) {
@@ -103,8 +103,8 @@ impl Runs {
     }
 
     /// Whether so many runs are played twice that it would be better not to begin in lockstep.
-    fn is_hopeless(&self) -> bool {
-        self.exceptional.len() >= PATIENCE && (self.exceptional.len() as u64) * 2 > self.ordinary
+    fn should_abandon(&self) -> bool {
+        self.exceptional.len() >= MAX_EXCEPTIONAL && (self.exceptional.len() as u64) * 2 > self.ordinary
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn play(machine: &Machine, task: Task<'_>, isa: Isa) -> Runs {
     let mut result = Runs {
         losses: vec![0; machine.plan.losses.len()],
         wins: vec![0; machine.plan.wins.len()],
-        detail: task.watched.map(|watched| Detail::new(task.program, watched)),
+        detail: task.watched.map(|watched| Statistics::new(task.program, watched)),
         ..Runs::default()
     };
     isa::play(isa, &mut Block::new(machine, task), &mut result);
@@ -131,7 +131,7 @@ pub(crate) mod tests {
     use super::code::{ACTIVE, Code, Compiler, RESULT};
     use super::isa::Vectors;
     use super::registers::Registers;
-    use super::single_run::Place;
+    use super::single_run::SingleRun;
     use super::vectors::LANES;
 
     struct Plain;
@@ -170,7 +170,7 @@ pub(crate) mod tests {
         }
         Plain::run(&mut registers, &plan, &code);
         for lane in (0..LANES).filter(|lane| lane % 9 != 0) {
-            let alone = Place::new(&plan, &registers, lane).holds(&plan.losses[0]);
+            let alone = SingleRun::new(&plan, &registers, lane).holds(&plan.losses[0]);
             let together = (!registers.exceptional.get(lane)).then(|| registers.mask(RESULT).get(lane));
             assert_eq!(together, alone, "{condition} in {lane}");
         }

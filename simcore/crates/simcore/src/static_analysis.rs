@@ -12,27 +12,28 @@ mod texts;
 
 use crate::program::Program;
 
-use fixpoint::Runs;
+use fixpoint::ReachableStates;
 
 /// More work than this, in values looked at, is left to the reference.
 const MOST_WORK: usize = 20_000_000;
 
 /// It cannot be told here.
 #[derive(Debug)]
-struct Unsure;
+struct Unknown;
 
-type Sure<T> = Result<T, Unsure>;
+type Known<T> = Result<T, Unknown>;
 
 impl Program {
     /// Whether it is known that nothing can be proved within so many turns.
     #[must_use]
-    pub fn proves_nothing(&self, horizon: u64) -> bool {
+    pub fn has_no_findings(&self, horizon: u64) -> bool {
         let Some(machine) = self.machine() else { return false };
         let plan = &machine.plan;
         let rules = plan.actions.len() + plan.events.len() + plan.losses.len() + plan.wins.len();
         let work =
             rules.saturating_mul(plan.columns).saturating_mul(usize::try_from(horizon).unwrap_or(usize::MAX));
-        work <= MOST_WORK && Runs::new(plan, horizon).is_ok_and(|runs| runs.show_nothing().unwrap_or(false))
+        work <= MOST_WORK
+            && ReachableStates::new(plan, horizon).is_ok_and(|runs| runs.has_no_findings().unwrap_or(false))
     }
 }
 
@@ -48,7 +49,7 @@ mod tests {
     fn nothing(sections: &[(&str, &str)], horizon: u64) -> bool {
         let default = [("actions", GAIN), ("loss_conditions", LOSSES)];
         program(r#"{"n": 10, "word": "x", "list": [1]}"#, &[sections, &default].concat())
-            .proves_nothing(horizon)
+            .has_no_findings(horizon)
     }
 
     #[test]

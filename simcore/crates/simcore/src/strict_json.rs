@@ -32,8 +32,9 @@ pub const MAX_CANONICAL_BYTES: usize = 1 << 26;
 /// The largest integer that an integer literal may name, on either side of zero.
 pub const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-const DOCUMENT: Limits = Limits { any_integer: false, max_depth: MAX_DEPTH, tells_canonical: false };
-const WRITTEN: Limits = Limits { any_integer: true, max_depth: MAX_CANONICAL_DEPTH, tells_canonical: false };
+const DOCUMENT: Limits = Limits { any_integer: false, max_depth: MAX_DEPTH, detect_canonical: false };
+const CANONICAL: Limits =
+    Limits { any_integer: true, max_depth: MAX_CANONICAL_DEPTH, detect_canonical: false };
 
 /// Parse a JSON document strictly.
 ///
@@ -52,18 +53,18 @@ pub fn parse(document: &[u8]) -> Result<Value> {
 ///
 /// As [`parse`].
 pub fn parse_canonical(document: &[u8]) -> Result<Value> {
-    Ok(Parser::new(text(document, MAX_CANONICAL_BYTES)?, WRITTEN, Values).document()?.0)
+    Ok(Parser::new(text(document, MAX_CANONICAL_BYTES)?, CANONICAL, Values).document()?.0)
 }
 
 /// As [`parse`], for as long as the document is there; with whether it is known to be in canonical form.
 pub(crate) fn borrow<'a>(document: &'a [u8], arena: &'a Bump) -> Result<(Node<'a>, bool)> {
-    let limits = Limits { tells_canonical: true, ..DOCUMENT };
+    let limits = Limits { detect_canonical: true, ..DOCUMENT };
     Parser::new(text(document, MAX_BYTES)?, limits, Nodes(arena)).document()
 }
 
 /// As [`parse_canonical`], for as long as the document is there.
 pub(crate) fn borrow_canonical<'a>(document: &'a [u8], arena: &'a Bump) -> Result<Node<'a>> {
-    Ok(Parser::new(text(document, MAX_CANONICAL_BYTES)?, WRITTEN, Nodes(arena)).document()?.0)
+    Ok(Parser::new(text(document, MAX_CANONICAL_BYTES)?, CANONICAL, Nodes(arena)).document()?.0)
 }
 
 fn text(document: &[u8], max_bytes: usize) -> Result<&str> {
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
     use crate::canonical_json;
 
-    fn refusal(document: &str) -> String {
+    fn error_text(document: &str) -> String {
         parse(document.as_bytes()).unwrap_err().to_string()
     }
 
@@ -153,30 +154,30 @@ mod tests {
 
     #[test]
     fn columns_count_code_points() {
-        assert_eq!(refusal("\n [\"é😀\" x"), "INVALID_JSON: expected ',' or ']' (line 2, column 8)");
+        assert_eq!(error_text("\n [\"é😀\" x"), "INVALID_JSON: expected ',' or ']' (line 2, column 8)");
     }
 
     #[test]
     fn the_first_error_of_a_surrogate_pair_is_where_it_starts() {
-        assert!(refusal(r#""a\ud800\u0041""#).ends_with("(line 1, column 3)"));
+        assert!(error_text(r#""a\ud800\u0041""#).ends_with("(line 1, column 3)"));
         assert!(
-            refusal(r#""a\ud800\u00x1""#)
+            error_text(r#""a\ud800\u00x1""#)
                 .starts_with("INVALID_JSON: unknown escape in a string (line 1, column 9)")
         );
     }
 
     #[test]
     fn a_word_is_not_a_prefix() {
-        assert_eq!(refusal("tru"), "INVALID_JSON: expected a value (line 1, column 1)");
-        assert_eq!(refusal("nulls"), "INVALID_JSON: expected the end of the document (line 1, column 5)");
-        assert_eq!(refusal("01"), "INVALID_JSON: expected the end of the document (line 1, column 2)");
-        assert_eq!(refusal("NaN"), "INVALID_JSON: expected a value (line 1, column 1)");
+        assert_eq!(error_text("tru"), "INVALID_JSON: expected a value (line 1, column 1)");
+        assert_eq!(error_text("nulls"), "INVALID_JSON: expected the end of the document (line 1, column 5)");
+        assert_eq!(error_text("01"), "INVALID_JSON: expected the end of the document (line 1, column 2)");
+        assert_eq!(error_text("NaN"), "INVALID_JSON: expected a value (line 1, column 1)");
     }
 
     #[test]
     fn nesting_is_bounded() {
         let deep = "[".repeat(10_000);
-        assert_eq!(refusal(&deep), "TOO_DEEP: nested deeper than 64 levels (line 1, column 65)");
+        assert_eq!(error_text(&deep), "TOO_DEEP: nested deeper than 64 levels (line 1, column 65)");
         assert!(parse(format!("{}{}", "[".repeat(64), "]".repeat(64)).as_bytes()).is_ok());
     }
 

@@ -7,16 +7,16 @@ mod rule_execution;
 use std::sync::{Arc, LazyLock};
 
 use crate::canonical_json::{self, Members};
-use crate::change_log::{Draw, Failure, Record};
+use crate::change_log::{ChangeLog, Draw, Failure};
 use crate::effects::{Compiling, Effect};
 use crate::error::{Code, Error, Result};
 use crate::program::{Action, Condition, Program};
 use crate::rng::{draw, stream_key, unit};
 use crate::state::{Lasting, State, Status};
 use crate::strict_json;
-use crate::value::{NOTHING, Object, Value, count};
+use crate::value::{EMPTY_OBJECT, Object, Value, count};
 
-pub(crate) use choices::{Choice, PARAM_TRIES, PolicyDraws, legal_choices, opened};
+pub(crate) use choices::{Choice, PARAM_TRIES, PolicyDraws, legal_choices, open_copy};
 pub(crate) use rule_execution::with_root;
 
 const EVENT_STREAM: &str = "event";
@@ -38,7 +38,7 @@ impl Program {
     ///
     /// `STATE_LIMIT`, when the scheduled effects of the turn cannot be applied; `TURN_LIMIT`.
     pub fn legal_actions(&self, state: &State) -> Result<String> {
-        let choices = legal_choices(self, state, &mut PolicyDraws::new(state), &mut Record::new(false))?;
+        let choices = legal_choices(self, state, &mut PolicyDraws::new(state), &mut ChangeLog::new(false))?;
         canonical_json::text(&choices.iter().map(|choice| Value::from(&choice.action.id)).collect())
     }
 
@@ -50,9 +50,9 @@ impl Program {
     /// `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
     pub fn act(&self, state: &mut State, action_id: &str, params: &[u8]) -> Result<String> {
         let params = strict_json::parse_canonical(params)?;
-        let mut record = Record::new(true);
+        let mut record = ChangeLog::new(true);
         let reasons = act(self, state, action_id, &params, &mut record)?;
-        decided(&reasons, &record)
+        act_result(&reasons, &record)
     }
 
     /// Apply the narrator's own changes, a list of `{op, path, value?}`, all or none; the JSON of an `ActResult`.
@@ -62,9 +62,9 @@ impl Program {
     /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
     pub fn narrate(&self, state: &mut State, changes: &[u8]) -> Result<String> {
         let changes = strict_json::parse_canonical(changes)?;
-        let mut record = Record::new(true);
+        let mut record = ChangeLog::new(true);
         let reasons = narrate(self, state, &changes, &mut record)?;
-        decided(&reasons, &record)
+        act_result(&reasons, &record)
     }
 
     /// Finish the turn; the JSON of a `StepResult`.
@@ -73,7 +73,7 @@ impl Program {
     ///
     /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
     pub fn step(&self, state: &mut State) -> Result<String> {
-        let mut record = Record::new(true);
+        let mut record = ChangeLog::new(true);
         let event = step(self, state, &mut record)?;
         let event = event.and_then(|index| self.events.get(index));
         let mut out = String::new();
@@ -91,7 +91,7 @@ impl Program {
 }
 
 /// The JSON of an `ActResult`.
-fn decided(reasons: &[Failure], record: &Record) -> Result<String> {
+fn act_result(reasons: &[Failure], record: &ChangeLog) -> Result<String> {
     let mut out = String::new();
     let mut result = Members::new(&mut out, 1);
     result.value("accepted", &Value::Bool(reasons.is_empty()))?;
@@ -109,9 +109,9 @@ pub(crate) fn act(
     state: &mut State,
     action_id: &str,
     params: &Value,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Vec<Failure>> {
-    whole(state, record, |state, record| {
+    in_transaction(state, record, |state, record| {
         let action = program.actions.iter().find(|action| &*action.id == action_id).ok_or_else(|| {
             let shown: String = action_id.chars().take(64).collect();
             Error::new(Code::UnknownAction, format!("the scenario has no action '{shown}'"))
@@ -126,7 +126,7 @@ fn attempt(
     state: &mut State,
     action: &Action,
     params: &Value,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Vec<Failure>> {
     let place = &action.consequence.place;
     let problems = action.params.problems(params);
@@ -144,7 +144,7 @@ fn attempt(
         }
         Err(error) => return Ok(vec![record.fail(error, format_args!("{place}/preconditions"))?]),
     }
-    Ok(rule_execution::cause(program, state, &action.consequence, params, record)?.into_iter().collect())
+    Ok(rule_execution::apply_rule(program, state, &action.consequence, params, record)?.into_iter().collect())
 }
 
 /// Apply the narrator's own changes; the reasons why they were rejected, if they were.
@@ -152,11 +152,11 @@ fn narrate(
     program: &Program,
     state: &mut State,
     changes: &Value,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Vec<Failure>> {
-    whole(state, record, |state, record| {
+    in_transaction(state, record, |state, record| {
         open(state, record)?;
-        let reasons = program.scope().objections(changes);
+        let reasons = program.scope().find_violations(changes);
         if !reasons.is_empty() {
             return Ok(reasons);
         }
@@ -168,12 +168,12 @@ fn narrate(
 }
 
 /// Finish the turn; the index of the event that happened, if one did.
-pub(crate) fn step(program: &Program, state: &mut State, record: &mut Record) -> Result<Option<usize>> {
-    whole(state, record, |state, record| {
+pub(crate) fn step(program: &Program, state: &mut State, record: &mut ChangeLog) -> Result<Option<usize>> {
+    in_transaction(state, record, |state, record| {
         open(state, record)?;
-        let event = happen(program, state, record)?;
+        let event = apply_events(program, state, record)?;
         decay(program, state, record)?;
-        state.status = judge(program, state, record)?;
+        state.status = check_end_conditions(program, state, record)?;
         state.turn += 1;
         state.opened = false;
         state.rolls.clear();
@@ -190,10 +190,10 @@ pub(crate) fn check_ongoing(state: &State) -> Result<()> {
 }
 
 /// Do something to a state wholly, or not at all.
-fn whole<T>(
+fn in_transaction<T>(
     state: &mut State,
-    record: &mut Record,
-    work: impl FnOnce(&mut State, &mut Record) -> Result<T>,
+    record: &mut ChangeLog,
+    work: impl FnOnce(&mut State, &mut ChangeLog) -> Result<T>,
 ) -> Result<T> {
     check_ongoing(state)?;
     record.clear();
@@ -208,7 +208,7 @@ fn whole<T>(
 }
 
 /// Start the turn, once: apply the scheduled effects that are due.
-fn open(state: &mut State, record: &mut Record) -> Result<()> {
+fn open(state: &mut State, record: &mut ChangeLog) -> Result<()> {
     if state.opened {
         return Ok(());
     }
@@ -228,13 +228,13 @@ fn open(state: &mut State, record: &mut Record) -> Result<()> {
 }
 
 /// At most one random event, then the effects of the events that still last.
-fn happen(program: &Program, state: &mut State, record: &mut Record) -> Result<Option<usize>> {
+fn apply_events(program: &Program, state: &mut State, record: &mut ChangeLog) -> Result<Option<usize>> {
     let now = state.turn + 1;
     let mut lasting: Vec<Lasting> =
         state.lasting.iter().filter(|entry| entry.until >= now).copied().collect();
     let fired = draw_event(program, state, &lasting, record)?;
     let begun = match fired {
-        Some(event) => begin(program, state, event, record)?,
+        Some(event) => start_event(program, state, event, record)?,
         None => None,
     };
     for entry in &lasting {
@@ -250,7 +250,7 @@ fn draw_event(
     program: &Program,
     state: &State,
     lasting: &[Lasting],
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Option<usize>> {
     let mut eligible = Vec::new();
     let mut total = 0.0;
@@ -258,7 +258,7 @@ fn draw_event(
         if lasting.iter().any(|entry| entry.event == index) {
             continue;
         }
-        if may_happen(program, state, index, record)? {
+        if can_occur(program, state, index, record)? {
             eligible.push((index, event.weight));
             total += event.weight;
         }
@@ -278,7 +278,12 @@ fn draw_event(
 }
 
 /// Let an event happen; the entry of one that goes on.
-fn begin(program: &Program, state: &mut State, event: usize, record: &mut Record) -> Result<Option<Lasting>> {
+fn start_event(
+    program: &Program,
+    state: &mut State,
+    event: usize,
+    record: &mut ChangeLog,
+) -> Result<Option<Lasting>> {
     let turns = program.events.get(event).map_or(1, |event| event.turns);
     let failed = apply_event(program, state, event, record)?;
     Ok(if failed { None } else { Some(Lasting { event, until: state.turn + turns }) })
@@ -289,12 +294,12 @@ pub(crate) fn try_event(
     program: &Program,
     state: &mut State,
     event: usize,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<bool> {
-    whole(state, record, |state, record| {
+    in_transaction(state, record, |state, record| {
         let now = state.turn + 1;
         let lasts = state.lasting.iter().any(|entry| entry.event == event && entry.until >= now);
-        if lasts || !may_happen(program, state, event, record)? {
+        if lasts || !can_occur(program, state, event, record)? {
             return Ok(false);
         }
         Ok(!apply_event(program, state, event, record)?)
@@ -302,9 +307,9 @@ pub(crate) fn try_event(
 }
 
 /// Whether the condition of an event holds; not where that cannot be told.
-fn may_happen(program: &Program, state: &State, event: usize, record: &mut Record) -> Result<bool> {
+fn can_occur(program: &Program, state: &State, event: usize, record: &mut ChangeLog) -> Result<bool> {
     let Some(event) = program.events.get(event) else { return Ok(false) };
-    match rule_execution::holds(program, state, &event.when, &NOTHING, record) {
+    match rule_execution::holds(program, state, &event.when, &EMPTY_OBJECT, record) {
         Ok(holds) => Ok(holds),
         Err(error) => {
             record.fail(error, format_args!("{}/when", event.consequence.place))?;
@@ -314,12 +319,12 @@ fn may_happen(program: &Program, state: &State, event: usize, record: &mut Recor
 }
 
 /// Apply the effects of an event; whether they failed.
-fn apply_event(program: &Program, state: &mut State, event: usize, record: &mut Record) -> Result<bool> {
+fn apply_event(program: &Program, state: &mut State, event: usize, record: &mut ChangeLog) -> Result<bool> {
     let Some(event) = program.events.get(event) else { return Ok(true) };
-    Ok(rule_execution::cause(program, state, &event.consequence, &NOTHING, record)?.is_some())
+    Ok(rule_execution::apply_rule(program, state, &event.consequence, &EMPTY_OBJECT, record)?.is_some())
 }
 
-fn decay(program: &Program, state: &mut State, record: &mut Record) -> Result<()> {
+fn decay(program: &Program, state: &mut State, record: &mut ChangeLog) -> Result<()> {
     program
         .decay
         .iter()
@@ -327,23 +332,23 @@ fn decay(program: &Program, state: &mut State, record: &mut Record) -> Result<()
 }
 
 /// The first condition that holds ends the run: losses in order, then wins.
-fn judge(program: &Program, state: &State, record: &mut Record) -> Result<Status> {
-    if let Some(index) = first_that_holds(program, state, &program.losses, "loss_conditions", record)? {
+fn check_end_conditions(program: &Program, state: &State, record: &mut ChangeLog) -> Result<Status> {
+    if let Some(index) = first_holding(program, state, &program.losses, "loss_conditions", record)? {
         return Ok(Status::Lost(index));
     }
-    let won = first_that_holds(program, state, &program.wins, "win_conditions", record)?;
+    let won = first_holding(program, state, &program.wins, "win_conditions", record)?;
     Ok(won.map_or(Status::Ongoing, Status::Won))
 }
 
-fn first_that_holds(
+fn first_holding(
     program: &Program,
     state: &State,
     conditions: &[Condition],
     section: &str,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Option<usize>> {
     for (index, condition) in conditions.iter().enumerate() {
-        match rule_execution::holds(program, state, &condition.when, &NOTHING, record) {
+        match rule_execution::holds(program, state, &condition.when, &EMPTY_OBJECT, record) {
             Ok(true) => return Ok(Some(index)),
             Ok(false) => {}
             Err(error) => {

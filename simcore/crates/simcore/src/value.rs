@@ -69,7 +69,7 @@ impl Value {
 }
 
 /// An empty object: the parameters of what takes none.
-pub(crate) static NOTHING: LazyLock<Value> = LazyLock::new(|| Object::default().into());
+pub(crate) static EMPTY_OBJECT: LazyLock<Value> = LazyLock::new(|| Object::default().into());
 
 /// An object of some members.
 pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
@@ -244,7 +244,7 @@ impl Object {
     /// The value of a key, to change it.
     #[must_use]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        let at = self.place(key).ok()?;
+        let at = self.position(key).ok()?;
         self.0.get_mut(at).map(|(_, value)| value)
     }
 
@@ -256,7 +256,7 @@ impl Object {
 
     /// Give a key a value; the one it had.
     pub fn insert(&mut self, key: Arc<str>, value: Value) -> Option<Value> {
-        match self.place(&key) {
+        match self.position(&key) {
             Ok(at) => self.0.get_mut(at).map(|(_, old)| std::mem::replace(old, value)),
             Err(at) => {
                 self.0.insert(at, (key, value));
@@ -267,7 +267,7 @@ impl Object {
 
     /// Take a member out.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.place(key).ok().map(|at| self.0.remove(at).1)
+        self.position(key).ok().map(|at| self.0.remove(at).1)
     }
 
     /// The members in order of their keys.
@@ -287,7 +287,7 @@ impl Object {
     }
 
     /// Where a key is, or belongs.
-    fn place(&self, key: &str) -> Result<usize, usize> {
+    fn position(&self, key: &str) -> Result<usize, usize> {
         // Members mostly come in order, as canonical JSON has them.
         if self.0.last().is_none_or(|(last, _)| **last < *key) {
             return Err(self.0.len());
@@ -344,12 +344,12 @@ fn free<T>(held: T, values: impl FnOnce(T) -> Vec<Value>) {
         drop(held);
         DEPTH.set(depth);
     } else {
-        dismantle(values(held));
+        free_deep(values(held));
     }
 }
 
 /// Free values level by level: a rule can nest them deeper than the stack allows recursion to follow.
-fn dismantle(mut pending: Vec<Value>) {
+fn free_deep(mut pending: Vec<Value>) {
     while let Some(value) = pending.pop() {
         match value {
             Value::Array(items) => {

@@ -27,14 +27,14 @@ fn among(entry: &str, quantifier: &str) -> String {
 }
 
 fn read(policy: &Policy, calls: &[(&str, &str)]) -> Requests {
-    let mut reading = policy.reading();
+    let mut parser = policy.request_parser();
     for (tool, arguments) in calls {
         let request = format!(
             r#"{{"server_name": "s", "tool_name": "{tool}", "arguments": {arguments}, "roles": ["r"]}}"#
         );
-        reading.add_document(request.as_bytes()).unwrap();
+        parser.add_document(request.as_bytes()).unwrap();
     }
-    reading.finished()
+    parser.finish()
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn the_first_rule_that_takes_hold_decides() {
     let rules = [rule(r#""tools": ["u"]"#, "deny"), rule(r#""roles": ["r", "a"]"#, "allow")].join(",");
     let policy = policy(&rules);
     let requests = read(&policy, &[("t", "{}"), ("u", "{}"), ("v", "{}")]);
-    assert_eq!(policy.deciding(&requests).0, [1, 0, -2]);
+    assert_eq!(policy.decide_many(&requests).0, [1, 0, -2]);
 }
 
 #[test]
@@ -68,12 +68,12 @@ fn a_call_on_its_own_is_decided_as_it_is_among_others() {
     ];
     for (tool, arguments, json, expected) in calls {
         let call = policy.call("s", tool, Node::Object(arguments), &["r"]);
-        assert_eq!(policy.decided(&call), expected, "{tool} {json}");
-        let (deciding, troubled) = policy.deciding(&read(&policy, &[(tool, json)]));
+        assert_eq!(policy.decide(&call), expected, "{tool} {json}");
+        let (deciding, troubled) = policy.decide_many(&read(&policy, &[(tool, json)]));
         assert_eq!((deciding[0], !troubled.into_bytes().is_empty()), expected, "{tool} {json}");
     }
     let call = policy.call("s", "u", Node::Object(&[]), &["r", "q"]);
-    assert_eq!(policy.decided(&call), (1, false));
+    assert_eq!(policy.decide(&call), (1, false));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn what_is_not_understood_is_denied_by_what_denies_and_never_allowed() {
     for (then, deciding) in [("deny", 0), ("escalate", 0), ("allow", -1)] {
         let policy = policy(&rule(&among("/a", "none"), then));
         let requests = read(&policy, &[("t", r#"{"a": "a"}"#)]);
-        let (found, troubled) = policy.deciding(&requests);
+        let (found, troubled) = policy.decide_many(&requests);
         assert_eq!(found, [deciding]);
         assert_eq!(troubled.into_bytes(), [1]);
         let told = policy.unevaluated(&requests, 0).unwrap();
@@ -151,6 +151,6 @@ fn what_was_never_checked_is_refused_and_nothing_worse() {
         );
     }
     let policy = policy("");
-    assert!(policy.reading().add_document(b"{}").is_err());
-    assert!(policy.reading().finished().is_empty());
+    assert!(policy.request_parser().add_document(b"{}").is_err());
+    assert!(policy.request_parser().finish().is_empty());
 }

@@ -111,11 +111,11 @@ fn rolls() {
 }
 
 #[test]
-fn futures() {
+fn simulate_from() {
     replay("futures", |case| {
         let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
         let (state, _) = after_calls(&program, case)?;
-        program.futures(&state, text_of(field(case, "options")).as_bytes())
+        program.simulate_from(&state, text_of(field(case, "options")).as_bytes())
     });
 }
 
@@ -123,13 +123,13 @@ fn futures() {
 fn policies() {
     replay("policies", |case| {
         let policy = Policy::new(text_of(field(case, "policy")).as_bytes())?;
-        let mut reading = policy.reading();
+        let mut reading = policy.request_parser();
         for request in field(case, "requests").as_array().unwrap().iter() {
             reading.add_document(text_of(request).as_bytes())?;
         }
-        let requests = reading.finished();
+        let requests = reading.finish();
         let mut decided = Vec::new();
-        for (number, rule) in policy.deciding(&requests).0.into_iter().enumerate() {
+        for (number, rule) in policy.decide_many(&requests).0.into_iter().enumerate() {
             let errors = policy.unevaluated(&requests, number)?;
             decided.push(format!("{{\"errors\":{errors},\"rule\":{rule}}}"));
         }

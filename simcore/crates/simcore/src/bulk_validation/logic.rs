@@ -98,13 +98,15 @@ fn is_known<'a>(text: &'a str, scope: Scope<'_, 'a>) -> bool {
     match &**root {
         "state" => scope.world.has(&path) && scope.world.see(text),
         "turn" | "entities" => true,
-        "params" => named(&path).is_some_and(|name| scope.params.iter().any(|(param, _)| *param == name)),
-        "derives" => named(&path).is_some_and(|name| has_key(scope.derives, name)),
+        "params" => {
+            name_below_root(&path).is_some_and(|name| scope.params.iter().any(|(param, _)| *param == name))
+        }
+        "derives" => name_below_root(&path).is_some_and(|name| has_key(scope.derives, name)),
         _ => false,
     }
 }
 
 /// The name below the root of a path; an index is none that anybody would take.
-fn named<'p>(path: &'p [Step<'_>]) -> Option<&'p str> {
+fn name_below_root<'p>(path: &'p [Step<'_>]) -> Option<&'p str> {
     if let Some(Step::Name(name)) = path.get(1) { Some(name) } else { None }
 }

@@ -2,21 +2,21 @@
 //!
 //! Nothing that happens here is noted anywhere.
 
-use crate::change_log::Record;
+use crate::change_log::ChangeLog;
 use crate::error::Result;
 use crate::personas::{LOST, Persona, ROLLOUT_KEY, ROLLOUT_TURNS, ROLLOUTS, lost_in, won_in};
 use crate::program::Program;
 use crate::rng::draw;
 use crate::state::{State, Status};
-use crate::turn::{Choice, PolicyDraws, act, legal_choices, opened, step, try_event};
+use crate::turn::{Choice, PolicyDraws, act, legal_choices, open_copy, step, try_event};
 
 /// What a persona looks at.
-pub(super) struct Outlook<'a> {
+pub(super) struct Lookahead<'a> {
     program: &'a Program,
     /// The last turn that a run may come to.
     last_turn: u64,
     persona: Persona,
-    record: Record,
+    record: ChangeLog,
 }
 
 /// A run in which a candidate was carried out.
@@ -26,13 +26,13 @@ enum After {
     Errored,
 }
 
-impl<'a> Outlook<'a> {
+impl<'a> Lookahead<'a> {
     pub(super) fn new(program: &'a Program, last_turn: u64, persona: Persona) -> Self {
-        Self { program, last_turn, persona, record: Record::new(false) }
+        Self { program, last_turn, persona, record: ChangeLog::new(false) }
     }
 
     /// The choice that is best, unless it is to do nothing; of equal ones the first.
-    pub(super) fn best<'c>(
+    pub(super) fn best_choice<'c>(
         &mut self,
         state: &State,
         choices: &'c [Choice<'a>],
@@ -40,11 +40,11 @@ impl<'a> Outlook<'a> {
         if choices.is_empty() {
             return Ok(None);
         }
-        let now = opened(state, &mut Record::new(false))?;
+        let now = open_copy(state, &mut ChangeLog::new(false))?;
         let mut best = f64::NEG_INFINITY;
         let mut chosen = None;
         for candidate in std::iter::once(None).chain(choices.iter().map(Some)) {
-            if let Some(worth) = self.worth(&now, candidate)
+            if let Some(worth) = self.candidate_value(&now, candidate)
                 && worth > best
             {
                 (best, chosen) = (worth, candidate);
@@ -54,31 +54,31 @@ impl<'a> Outlook<'a> {
     }
 
     /// What a candidate is worth to the persona; `None` when it is rejected.
-    fn worth(&mut self, now: &State, candidate: Option<&Choice<'_>>) -> Option<f64> {
+    fn candidate_value(&mut self, now: &State, candidate: Option<&Choice<'_>>) -> Option<f64> {
         match self.persona {
             Persona::Planner => {
                 let turn = now.turn + 1;
                 let seeds = (0..ROLLOUTS).map(|rollout| draw(now.seed, *ROLLOUT_KEY, turn, rollout));
                 seeds.map(|seed| self.rollout(State { seed, ..now.clone() }, candidate)).sum()
             }
-            Persona::Cautious => match self.after(now.clone(), candidate)? {
+            Persona::Cautious => match self.apply_candidate(now.clone(), candidate)? {
                 After::Errored => Some(LOST),
-                After::Going(state) => Some(self.worst(&state)),
+                After::Going(state) => Some(self.worst_case_value(&state)),
             },
-            Persona::Saboteur => Some(-self.right_after(now, candidate)?),
-            Persona::Greedy | Persona::Random | Persona::Idle => self.right_after(now, candidate),
+            Persona::Saboteur => Some(-self.next_value(now, candidate)?),
+            Persona::Greedy | Persona::Random | Persona::Idle => self.next_value(now, candidate),
         }
     }
 
-    fn right_after(&mut self, now: &State, candidate: Option<&Choice<'_>>) -> Option<f64> {
-        Some(match self.after(now.clone(), candidate)? {
+    fn next_value(&mut self, now: &State, candidate: Option<&Choice<'_>>) -> Option<f64> {
+        Some(match self.apply_candidate(now.clone(), candidate)? {
             After::Going(state) => self.value(&state),
             After::Errored => LOST,
         })
     }
 
     /// The least value that a state has as it is, and after each event that could be drawn.
-    fn worst(&mut self, state: &State) -> f64 {
+    fn worst_case_value(&mut self, state: &State) -> f64 {
         let as_it_is = self.value(state);
         (0..self.program.events.len()).fold(as_it_is, |worst, event| {
             let mut after = state.clone();
@@ -92,14 +92,14 @@ impl<'a> Outlook<'a> {
 
     /// The value in which a run ends that plays on at random after a candidate.
     fn rollout(&mut self, state: State, candidate: Option<&Choice<'_>>) -> Option<f64> {
-        Some(match self.after(state, candidate)? {
-            After::Going(mut state) => self.play_on(&mut state).unwrap_or(LOST),
+        Some(match self.apply_candidate(state, candidate)? {
+            After::Going(mut state) => self.play_rollout(&mut state).unwrap_or(LOST),
             After::Errored => LOST,
         })
     }
 
     /// Finish the turn, and play some more at random; the value then.
-    fn play_on(&mut self, state: &mut State) -> Result<f64> {
+    fn play_rollout(&mut self, state: &mut State) -> Result<f64> {
         let program = self.program;
         let before = state.turn;
         let end = self.last_turn.min(before + ROLLOUT_TURNS);
@@ -121,7 +121,7 @@ impl<'a> Outlook<'a> {
     }
 
     /// A run after a candidate; `None` when that is rejected.
-    fn after(&mut self, mut state: State, candidate: Option<&Choice<'_>>) -> Option<After> {
+    fn apply_candidate(&mut self, mut state: State, candidate: Option<&Choice<'_>>) -> Option<After> {
         let Some(choice) = candidate else { return Some(After::Going(state)) };
         match act(self.program, &mut state, &choice.action.id, &choice.params, &mut self.record) {
             Ok(reasons) if reasons.is_empty() => Some(After::Going(state)),

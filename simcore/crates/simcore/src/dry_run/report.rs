@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use crate::change_log::Failure;
-use crate::dry_run::statistics::{Detail, add};
+use crate::dry_run::statistics::{Statistics, add};
 use crate::program::{Condition, Program};
 use crate::rng::RNG_VERSION;
 use crate::simd::Runs;
@@ -38,7 +38,7 @@ pub(super) struct Tally {
     /// For a digest: what it says of each run, and the run's number.
     lines: Vec<(u64, String)>,
     /// What else is counted, if it is.
-    pub(super) detail: Option<Detail>,
+    pub(super) detail: Option<Statistics>,
 }
 
 impl Tally {
@@ -51,7 +51,7 @@ impl Tally {
             errored: 0,
             failures: Vec::new(),
             lines: Vec::new(),
-            detail: options.watched.as_ref().map(|watched| Detail::new(program, watched)),
+            detail: options.watched.as_ref().map(|watched| Statistics::new(program, watched)),
         }
     }
 
@@ -92,7 +92,7 @@ impl Tally {
         self.survived += runs.survived;
         add(&mut self.losses, &runs.losses);
         add(&mut self.wins, &runs.wins);
-        self.append_detail(runs.detail.as_ref());
+        self.append_statistics(runs.detail.as_ref());
     }
 
     pub(super) fn note(&mut self, failure: &Failure) {
@@ -120,11 +120,11 @@ impl Tally {
         add(&mut self.losses, &other.losses);
         add(&mut self.wins, &other.wins);
         other.failures.iter().for_each(|(failure, times)| self.note_times(failure, *times));
-        self.append_detail(other.detail.as_ref());
+        self.append_statistics(other.detail.as_ref());
         self.lines.extend(other.lines);
     }
 
-    fn append_detail(&mut self, other: Option<&Detail>) {
+    fn append_statistics(&mut self, other: Option<&Statistics>) {
         if let (Some(detail), Some(other)) = (&mut self.detail, other) {
             detail.append(other);
         }
@@ -139,7 +139,7 @@ impl Tally {
             ("errored", count(self.errored)),
             ("losses", by_id(&program.losses, &self.losses)),
             ("wins", by_id(&program.wins, &self.wins)),
-            ("errors", self.failures.iter().map(|(failure, times)| counted(failure, *times)).collect()),
+            ("errors", self.failures.iter().map(|(failure, times)| count_map(failure, *times)).collect()),
             ("runs", count(options.runs)),
             ("first_run", count(options.first_run)),
             ("seed", Value::from(options.seed.to_string())),
@@ -190,7 +190,7 @@ fn by_id(conditions: &[Condition], counts: &[u64]) -> Value {
     conditions.iter().map(|condition| Arc::clone(&condition.id)).zip(counts).collect()
 }
 
-fn counted(failure: &Failure, times: u64) -> Value {
+fn count_map(failure: &Failure, times: u64) -> Value {
     let mut members: Object = failure.value().as_object().cloned().unwrap_or_default();
     members.insert("count".into(), count(times));
     members.into()

@@ -14,7 +14,7 @@ const PARTS: f64 = 1_048_576.0;
 
 /// What was counted.
 #[derive(Debug)]
-pub(crate) struct Detail {
+pub(crate) struct Statistics {
     /// How many runs were lost in which turn, and won.
     lost_turns: BTreeMap<u64, u64>,
     won_turns: BTreeMap<u64, u64>,
@@ -29,15 +29,15 @@ pub(crate) struct Detail {
 
 /// A number to follow from the first state to the last.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedPath {
     text: Arc<str>,
     path: Vec<Segment>,
     /// More than 0.
     scale: f64,
 }
 
-impl Detail {
-    pub(crate) fn new(program: &Program, watched: &[Watched]) -> Self {
+impl Statistics {
+    pub(crate) fn new(program: &Program, watched: &[WatchedPath]) -> Self {
         Self {
             lost_turns: BTreeMap::new(),
             won_turns: BTreeMap::new(),
@@ -69,7 +69,7 @@ impl Detail {
     }
 
     /// The detail as a member of a report.
-    pub(crate) fn value(&self, program: &Program, watched: &[Watched]) -> Value {
+    pub(crate) fn value(&self, program: &Program, watched: &[WatchedPath]) -> Value {
         let uses = self.legal.iter().zip(&self.taken);
         let uses = uses.map(|(legal, taken)| object([("legal", count(*legal)), ("taken", count(*taken))]));
         let actions = program.actions.iter().map(|action| Arc::clone(&action.id)).zip(uses);
@@ -86,7 +86,7 @@ impl Detail {
     }
 }
 
-impl Watched {
+impl WatchedPath {
     /// A path of the state and the scale of its moves; `None` when it is no such path, or no scale.
     pub(crate) fn new(text: Arc<str>, scale: f64) -> Option<Self> {
         let path = parse_path(&text).ok()?;
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_move_is_rounded_down_and_bounded() {
-        let watched = Watched::new("state.a".into(), 2.0).unwrap();
+        let watched = WatchedPath::new("state.a".into(), 2.0).unwrap();
         for (first, last, expected) in [
             (1.0, 3.0, 1 << 20),
             (3.0, 1.0, -(1 << 20)),
@@ -160,7 +160,7 @@ mod tests {
         for (path, scale) in
             [("a", 1.0), ("params.a", 1.0), ("state.", 1.0), ("state.a", 0.0), ("state.a", -1.0)]
         {
-            assert!(Watched::new(path.into(), scale).is_none(), "{path} {scale}");
+            assert!(WatchedPath::new(path.into(), scale).is_none(), "{path} {scale}");
         }
     }
 }

@@ -6,7 +6,7 @@
 )]
 
 use super::Plan;
-use super::types::{Condition, Consequence, Deed, Fold, Operation, Scalar, Source, Stage, Write};
+use super::types::{Condition, Consequence, Fold, Mutation, Operation, Scalar, Source, Stage, Write};
 
 /// Far enough below the largest number that nothing rounds up to infinity.
 const SAFE: f64 = 1e300;
@@ -66,7 +66,7 @@ impl Bounds {
         let mut now = in_any_order(&plan.sites, most, |site, now| {
             let frozen =
                 site.frozen.iter().fold(now, |now, (_, value)| now.max(self.scalar(value, now, now)));
-            self.deeds(&site.deeds, frozen)
+            self.mutations(&site.mutations, frozen)
         });
         let acted = plan.actions.iter().map(|action| self.consequence(&action.consequence, now));
         now = acted.fold(now, f64::max);
@@ -80,12 +80,12 @@ impl Bounds {
     fn consequence(&self, consequence: &Consequence, most: f64) -> f64 {
         let derived = consequence.derives.iter();
         let most = derived.fold(most, |most, (_, value)| most.max(self.scalar(value, most, most)));
-        self.deeds(&consequence.deeds, most)
+        self.mutations(&consequence.mutations, most)
     }
 
-    fn deeds(&self, deeds: &[Deed], most: f64) -> f64 {
-        deeds.iter().fold(most, |most, deed| match deed {
-            Deed::Write { write, value, .. } | Deed::WriteItem { write, value, .. } => {
+    fn mutations(&self, mutations: &[Mutation], most: f64) -> f64 {
+        mutations.iter().fold(most, |most, mutation| match mutation {
+            Mutation::Write { write, value, .. } | Mutation::WriteItem { write, value, .. } => {
                 let value = self.scalar(value, most, most);
                 match write {
                     Write::Set => most.max(value),
@@ -93,9 +93,9 @@ impl Bounds {
                     Write::Multiply => most.max(most * value),
                 }
             }
-            Deed::Push { value, .. } => most.max(self.scalar(value, most, most)),
-            Deed::Assign { items, .. } => items.iter().fold(most, |most, item| most.max(item.abs())),
-            Deed::Pop { .. } | Deed::Schedule { .. } => most,
+            Mutation::Push { value, .. } => most.max(self.scalar(value, most, most)),
+            Mutation::Assign { items, .. } => items.iter().fold(most, |most, item| most.max(item.abs())),
+            Mutation::Pop { .. } | Mutation::Schedule { .. } => most,
         })
     }
 

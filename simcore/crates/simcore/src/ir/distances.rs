@@ -71,17 +71,17 @@ impl Builder<'_> {
             condition_distance::Distance::Greatest(parts) => Distance::Greatest(self.each_distance(parts)?),
             condition_distance::Distance::Least(parts) => Distance::Least(self.each_distance(parts)?),
             condition_distance::Distance::Whole(whole) => {
-                let condition = self.looked_at(&whole.logic, &[])?.0;
+                let condition = self.free_condition(&whole.logic, &[])?.0;
                 Distance::Whole(if whole.opposite { Condition::Not(Box::new(condition)) } else { condition })
             }
-            condition_distance::Distance::Compared(comparison) => self.compared(comparison)?,
+            condition_distance::Distance::Compared(comparison) => self.lower_comparison(comparison)?,
         })
     }
 
-    fn compared(&mut self, comparison: &Comparison) -> Option<Distance> {
+    fn lower_comparison(&mut self, comparison: &Comparison) -> Option<Distance> {
         let operands = &comparison.operands;
         let whole = object([(comparison.relation.name(), operands.to_vec().into())]);
-        Some(match self.looked_at(&whole, operands)? {
+        Some(match self.free_condition(&whole, operands)? {
             (Condition::Compare(relation, first, second), true) if relation != Relation::Unequal => {
                 let (scale, least) = (comparison.scale, comparison.least());
                 Distance::Graded(Graded { relation, first, second, scale, least })
@@ -91,7 +91,7 @@ impl Builder<'_> {
     }
 
     /// A condition that nobody pays for, and whether operands of it are numbers.
-    fn looked_at(&mut self, logic: &Value, operands: &[Value]) -> Option<(Condition, bool)> {
+    fn free_condition(&mut self, logic: &Value, operands: &[Value]) -> Option<(Condition, bool)> {
         let lower = |scope: &super::expressions::Scope<'_>, logic: &Value| {
             let is_number =
                 |operand| scope.value(operand).is_some_and(|operand| operand.kind == Kind::Number);

@@ -192,11 +192,11 @@ impl Scope<'_> {
         match (&needle.scalar, &haystack.scalar) {
             (Scalar::Constant(part), whole) if whole.is_simple() => {
                 let part = texts.text(*part)?;
-                any_text(whole, texts.such_that(|whole| whole.contains(&**part)))
+                any_text(whole, texts.numbers_where(|whole| whole.contains(&**part)))
             }
             (part, Scalar::Constant(whole)) if part.is_simple() => {
                 let whole = texts.text(*whole)?;
-                any_text(part, texts.such_that(|part| whole.contains(part)))
+                any_text(part, texts.numbers_where(|part| whole.contains(part)))
             }
             _ => None,
         }
@@ -481,7 +481,7 @@ mod tests {
     }
 
     /// The condition under which the only loss is, if it is lowered.
-    fn lowered(state: &str, condition: &str) -> Option<Condition> {
+    fn lower(state: &str, condition: &str) -> Option<Condition> {
         let losses = format!(r#"[{{"id": "x", "when": {condition}}}]"#);
         let plan = plan_of(&program(state, &[("loss_conditions", &losses)]))?;
         plan.losses.into_iter().next().filter(|condition| !matches!(condition, Condition::Interpreted(_)))
@@ -524,14 +524,14 @@ mod tests {
             r#"{"some": [{"var": "state.list"}, {"var": "state.n"}]}"#,
             r#"{"filter": [{"var": "state.list"}, null]}"#,
         ] {
-            assert!(lowered(state, condition).is_none(), "{condition}");
+            assert!(lower(state, condition).is_none(), "{condition}");
         }
     }
 
     #[test]
     fn an_array_that_only_derived_values_enter_holds_numbers() {
         let condition = r#"{"in": [{"var": "state.t"}, {"var": "state.list"}]}"#;
-        let found = lowered(r#"{"t": "x", "list": []}"#, condition);
+        let found = lower(r#"{"t": "x", "list": []}"#, condition);
         assert!(matches!(found, Some(Condition::Constant(false))), "{found:?}");
     }
 
@@ -541,7 +541,7 @@ mod tests {
         for _ in 0..25 {
             condition = format!(r#"{{"if": [{condition}, {{"<": [{{"var": "state.n"}}, 3]}}, false]}}"#);
         }
-        let size = lowered(r#"{"f": true, "n": 1}"#, &condition).map_or(0, |condition| condition.size());
+        let size = lower(r#"{"f": true, "n": 1}"#, &condition).map_or(0, |condition| condition.size());
         assert!(size < 1_000, "{size}");
     }
 
@@ -552,7 +552,7 @@ mod tests {
         for _ in 0..26 {
             condition = format!(r#"{{"if": [{clauses}{condition}]}}"#);
         }
-        let condition = lowered(r#"{"f": true, "n": 1}"#, &condition).unwrap();
+        let condition = lower(r#"{"f": true, "n": 1}"#, &condition).unwrap();
         assert!(condition.size() > 1_000);
         crate::simd::tests::compile(&condition);
     }

@@ -51,7 +51,7 @@ impl Interpreted {
     /// An expression to be interpreted, unless it reads so much that lockstep gains nothing.
     pub(super) fn new(logic: &Value, scope: &Scope<'_>, kind: Option<Kind>) -> Option<Self> {
         let mut state = View::Object(Vec::new());
-        read_by(logic, scope.layout, &mut state);
+        collect_reads(logic, scope.layout, &mut state);
         (state.size() <= MOST_READ).then_some(())?;
         let names = |names: &Names| {
             names.iter().map(|(name, (column, kind))| (Arc::clone(name), *column, *kind)).collect()
@@ -158,7 +158,7 @@ impl View {
 }
 
 /// Find what an expression may read: every text in it may be a path.
-fn read_by(logic: &Value, layout: &Layout, state: &mut View) {
+fn collect_reads(logic: &Value, layout: &Layout, state: &mut View) {
     match logic {
         Value::Text(text) => {
             if let [Segment::Key(root), below @ ..] = split_variable(text).as_slice()
@@ -167,14 +167,14 @@ fn read_by(logic: &Value, layout: &Layout, state: &mut View) {
                 state.include(layout.root(), below);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| read_by(item, layout, state)),
+        Value::Array(items) => items.iter().for_each(|item| collect_reads(item, layout, state)),
         Value::Object(members) => {
             for (name, operand) in members.iter() {
                 if reads_anything(name, operand) {
                     *state = View::of(layout.root());
                     return;
                 }
-                outside(name, operand).for_each(|part| read_by(part, layout, state));
+                outer_arguments(name, operand).for_each(|part| collect_reads(part, layout, state));
             }
         }
         _ => {}
@@ -182,7 +182,7 @@ fn read_by(logic: &Value, layout: &Layout, state: &mut View) {
 }
 
 /// The arguments of an operation, but for the body of an iterator: what that reads are elements.
-fn outside<'a>(name: &str, operand: &'a Value) -> impl Iterator<Item = &'a Value> {
+fn outer_arguments<'a>(name: &str, operand: &'a Value) -> impl Iterator<Item = &'a Value> {
     let iterates = ITERATORS.contains(&name);
     let arguments = match operand {
         Value::Array(items) => items.as_slice(),
@@ -200,8 +200,8 @@ fn reads_anything(name: &str, operand: &Value) -> bool {
     };
     let is_nowhere = matches!(path, Value::Null) || path.as_text() == Some("");
     match name {
-        "var" => is_nowhere || computes(operand),
-        "missing" | "missing_some" => computes(operand),
+        "var" => is_nowhere || has_operation(operand),
+        "missing" | "missing_some" => has_operation(operand),
         _ => false,
     }
 }
@@ -212,16 +212,16 @@ pub(super) fn may_read(logic: &Value, root: &str) -> bool {
         Value::Text(text) => text.starts_with(root),
         Value::Array(items) => items.iter().any(|item| may_read(item, root)),
         Value::Object(members) => members.iter().any(|(name, operand)| {
-            reads_anything(name, operand) || outside(name, operand).any(|part| may_read(part, root))
+            reads_anything(name, operand) || outer_arguments(name, operand).any(|part| may_read(part, root))
         }),
         _ => false,
     }
 }
 
 /// Whether there is an operation in a value.
-fn computes(value: &Value) -> bool {
+fn has_operation(value: &Value) -> bool {
     match value {
-        Value::Array(items) => items.iter().any(computes),
+        Value::Array(items) => items.iter().any(has_operation),
         Value::Object(_) => true,
         _ => false,
     }

@@ -10,7 +10,7 @@ use super::rules::Builder;
 
 /// The state that all runs of a plan begin with.
 #[derive(Debug)]
-pub(crate) struct Start {
+pub(crate) struct InitialState {
     pub(crate) tree: Value,
     /// How many turns are complete.
     pub(crate) turn: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Start {
     pub(crate) lasting: Vec<(usize, f64)>,
 }
 
-impl Start {
+impl InitialState {
     /// The start of runs from a state; `None` when something of it can only have been made up.
     #[expect(clippy::cast_precision_loss, reason = "counts of turns")]
     pub(super) fn new(state: &State, builder: &mut Builder<'_>, events: &[Event]) -> Option<Self> {

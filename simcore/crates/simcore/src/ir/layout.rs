@@ -212,7 +212,7 @@ impl Texts {
 
     /// The numbers of the texts that something is true of.
     #[expect(clippy::cast_precision_loss, reason = "a document has fewer texts than 2^53")]
-    pub(super) fn such_that(&self, test: impl Fn(&str) -> bool) -> Vec<f64> {
+    pub(super) fn numbers_where(&self, test: impl Fn(&str) -> bool) -> Vec<f64> {
         let texts = self.0.iter().enumerate();
         texts.filter(|(_, text)| test(text)).map(|(place, _)| place as f64).collect()
     }

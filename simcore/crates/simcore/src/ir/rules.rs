@@ -21,8 +21,8 @@ use crate::value::{Object, Value};
 use super::expressions::{Names, Scope, Typed, steps};
 use super::fallback::{self, Interpreted};
 use super::layout::{Layout, Target, Texts};
-use super::types::{Condition, Consequence, Deed, Kind, Scalar, Site, Write};
-use super::{Action, Domain, Event, Param, Plan, Start};
+use super::types::{Condition, Consequence, Kind, Mutation, Scalar, Site, Write};
+use super::{Action, Domain, Event, InitialState, Param, Plan};
 
 /// What an expression may make in characters and items, with room to spare.
 const MOST_MADE: u64 = 60_000;
@@ -37,7 +37,11 @@ impl Plan {
         let mut layout = Layout::new(&state.tree, texts)?;
         for rule in rules(spec, "actions")?.iter().chain(rules(spec, "random_events")?) {
             let rule = rule.as_object()?;
-            fill(&mut layout, list(rule, "effects")?, rule.get("derives").and_then(Value::as_object))?;
+            infer_element_kinds(
+                &mut layout,
+                list(rule, "effects")?,
+                rule.get("derives").and_then(Value::as_object),
+            )?;
         }
         let turn = layout.slots.len();
         let mut builder = Builder {
@@ -61,7 +65,7 @@ impl Plan {
             Some(Event { weight: compiled.weight, turns: compiled.turns, when, consequence })
         });
         let events = events.collect::<Option<Vec<_>>>()?;
-        let start = Start::new(state, &mut builder, &events)?;
+        let start = InitialState::new(state, &mut builder, &events)?;
         let losses = builder.conditions(rules(spec, "loss_conditions")?)?;
         let wins = builder.conditions(rules(spec, "win_conditions")?)?;
         let decay = builder.decay(spec)?;
@@ -118,7 +122,7 @@ impl Budget {
 
 /// A schedule whose effects are being lowered: the derived values that it keeps, and where.
 #[derive(Default)]
-struct Later {
+struct DeferredEffects {
     kept: BTreeMap<usize, usize>,
     frozen: Vec<(usize, Scalar)>,
 }
@@ -256,24 +260,29 @@ impl Builder<'_> {
                 self.columns += 1;
             }
         }
-        let deeds = self.deeds(list(rule, "effects")?, &derives, &mut Vec::new())?;
-        Some(Consequence { derives: computed, deeds })
+        let mutations = self.mutations(list(rule, "effects")?, &derives, &mut Vec::new())?;
+        Some(Consequence { derives: computed, mutations })
     }
 
-    fn deeds(&mut self, effects: &[Value], derives: &Names, later: &mut Vec<Later>) -> Option<Vec<Deed>> {
-        let mut deeds = Vec::new();
+    fn mutations(
+        &mut self,
+        effects: &[Value],
+        derives: &Names,
+        later: &mut Vec<DeferredEffects>,
+    ) -> Option<Vec<Mutation>> {
+        let mut mutations = Vec::new();
         for effect in effects {
             let effect = effect.as_object()?;
             match effect.get("op")?.as_text()? {
                 "addlog" => {}
                 "schedule" => {
                     let site = self.site(effect, derives, later)?;
-                    deeds.push(Deed::Schedule { site });
+                    mutations.push(Mutation::Schedule { site });
                 }
-                operation => self.write(operation, effect, derives, later, &mut deeds)?,
+                operation => self.write(operation, effect, derives, later, &mut mutations)?,
             }
         }
-        Some(deeds)
+        Some(mutations)
     }
 
     fn write(
@@ -281,20 +290,20 @@ impl Builder<'_> {
         operation: &str,
         effect: &Object,
         derives: &Names,
-        later: &mut [Later],
-        deeds: &mut Vec<Deed>,
+        later: &mut [DeferredEffects],
+        mutations: &mut Vec<Mutation>,
     ) -> Option<()> {
         let path = parse_path(effect.get("path")?.as_text()?).ok()?;
         let target = self.layout.find(path.get(1..)?)?;
         let value = effect.get("value").unwrap_or(&Value::Null);
-        let before = deeds.len();
+        let before = mutations.len();
         match (operation, target) {
             ("patch", Target::Object(members)) => {
                 for (key, value) in value.as_object()?.iter() {
                     let super::layout::Place::Slot(slot) = members.get(key)? else { return None };
                     let (kind, number) = self.layout.scalar(value)?;
                     (kind == self.layout.slots.get(*slot)?.kind).then_some(())?;
-                    deeds.push(Deed::Write {
+                    mutations.push(Mutation::Write {
                         slot: *slot,
                         write: Write::Set,
                         value: Scalar::Constant(number),
@@ -302,31 +311,31 @@ impl Builder<'_> {
                 }
             }
             ("push", Target::List(list)) => {
-                let value = self.resolved(value, derives, later)?;
+                let value = self.resolve(value, derives, later)?;
                 (value.kind == self.element(list)?).then_some(())?;
-                deeds.push(Deed::Push { list, value: value.scalar });
+                mutations.push(Mutation::Push { list, value: value.scalar });
             }
-            ("pop", Target::List(list)) => deeds.push(Deed::Pop { list }),
+            ("pop", Target::List(list)) => mutations.push(Mutation::Pop { list }),
             ("set", Target::List(list)) => {
                 let (kind, items) = self.layout.items(value.as_array()?)?;
                 (kind.is_none() || kind == Some(self.element(list)?)).then_some(())?;
                 self.budget.steps_per_element += 1 + self.layout.texts.longest() as u64 / 1024;
                 self.budget.steps += Size::of(value).steps();
-                deeds.push(Deed::Assign { list, items });
+                mutations.push(Mutation::Assign { list, items });
             }
             (_, Target::Slot(slot)) => {
-                let value = self.resolved(value, derives, later)?;
-                let write = fitting(operation, self.layout.slots.get(slot)?.kind, value.kind)?;
-                deeds.push(Deed::Write { slot, write, value: value.scalar });
+                let value = self.resolve(value, derives, later)?;
+                let write = write_for(operation, self.layout.slots.get(slot)?.kind, value.kind)?;
+                mutations.push(Mutation::Write { slot, write, value: value.scalar });
             }
             (_, Target::Item(list, index)) => {
-                let value = self.resolved(value, derives, later)?;
-                let write = fitting(operation, self.element(list)?, value.kind)?;
-                deeds.push(Deed::WriteItem { list, index, write, value: value.scalar });
+                let value = self.resolve(value, derives, later)?;
+                let write = write_for(operation, self.element(list)?, value.kind)?;
+                mutations.push(Mutation::WriteItem { list, index, write, value: value.scalar });
             }
             _ => return None,
         }
-        self.budget.changes((deeds.len() - before) as u64, self.layout.texts.longest());
+        self.budget.changes((mutations.len() - before) as u64, self.layout.texts.longest());
         Some(())
     }
 
@@ -336,7 +345,7 @@ impl Builder<'_> {
 
     /// A literal, or the derived value that a string names; as it was when it was scheduled, if the effect is for
     /// later.
-    fn resolved(&mut self, value: &Value, derives: &Names, later: &mut [Later]) -> Option<Typed> {
+    fn resolve(&mut self, value: &Value, derives: &Names, later: &mut [DeferredEffects]) -> Option<Typed> {
         let Some((source, kind)) = value.as_text().and_then(|name| derives.get(name)) else {
             let (kind, number) = self.layout.scalar(value)?;
             return Some(Typed { kind, scalar: Scalar::Constant(number) });
@@ -353,7 +362,7 @@ impl Builder<'_> {
         Some(Typed { kind: *kind, scalar: Scalar::Column(column) })
     }
 
-    fn site(&mut self, effect: &Object, derives: &Names, later: &mut Vec<Later>) -> Option<usize> {
+    fn site(&mut self, effect: &Object, derives: &Names, later: &mut Vec<DeferredEffects>) -> Option<usize> {
         // What is pending has the values that names stand for in their place.
         let mut size = Size::of(&Value::from(effect.clone()));
         size.text += self.layout.texts.longest() * size.nodes;
@@ -362,10 +371,10 @@ impl Builder<'_> {
         self.budget.steps += 1 + size.steps();
         let name = self.name(effect.get("id")?.as_text()?.into());
         let when = When::new(effect.members(), self.program.turn_minutes).ok()?;
-        later.push(Later::default());
-        let deeds = self.deeds(list(effect, "effects")?, derives, later)?;
-        let Later { frozen, .. } = later.pop()?;
-        Some(self.add_site(name, when, deeds, frozen))
+        later.push(DeferredEffects::default());
+        let mutations = self.mutations(list(effect, "effects")?, derives, later)?;
+        let DeferredEffects { frozen, .. } = later.pop()?;
+        Some(self.add_site(name, when, mutations, frozen))
     }
 
     /// The site of an entry that is pending when the runs begin: nothing schedules it again.
@@ -374,8 +383,8 @@ impl Builder<'_> {
         self.scheduled.nodes += size.nodes;
         self.scheduled.text += size.text;
         let name = self.name(Arc::clone(&entry.id));
-        let deeds = self.deeds(entry.effect_sources()?, &Names::new(), &mut Vec::new())?;
-        Some(self.add_site(name, When::At(entry.due), deeds, Vec::new()))
+        let mutations = self.mutations(entry.effect_sources()?, &Names::new(), &mut Vec::new())?;
+        Some(self.add_site(name, When::At(entry.due), mutations, Vec::new()))
     }
 
     fn name(&mut self, id: Arc<str>) -> usize {
@@ -383,10 +392,16 @@ impl Builder<'_> {
         *self.names.entry(id).or_insert(next)
     }
 
-    fn add_site(&mut self, name: usize, when: When, deeds: Vec<Deed>, frozen: Vec<(usize, Scalar)>) -> usize {
+    fn add_site(
+        &mut self,
+        name: usize,
+        when: When,
+        mutations: Vec<Mutation>,
+        frozen: Vec<(usize, Scalar)>,
+    ) -> usize {
         let (due, order) = (self.columns, self.columns + 1);
         self.columns += 2;
-        self.sites.push(Site { name, when, due, order, deeds, frozen });
+        self.sites.push(Site { name, when, due, order, mutations, frozen });
         self.sites.len() - 1
     }
 
@@ -438,7 +453,7 @@ fn interpreted_value(scope: &Scope<'_>, logic: &Value) -> Option<Typed> {
 }
 
 /// How an operation writes, if it may: a number is calculated with, and a kind is replaced by its like.
-fn fitting(operation: &str, place: Kind, value: Kind) -> Option<Write> {
+fn write_for(operation: &str, place: Kind, value: Kind) -> Option<Write> {
     let write = match operation {
         "set" => Write::Set,
         "inc" => Write::Add,
@@ -459,11 +474,11 @@ fn list<'a>(object: &'a Object, key: &str) -> Option<&'a [Value]> {
 }
 
 /// Find out of what kind the elements of arrays are from the literals that effects put there.
-fn fill(layout: &mut Layout, effects: &[Value], derives: Option<&Object>) -> Option<()> {
+fn infer_element_kinds(layout: &mut Layout, effects: &[Value], derives: Option<&Object>) -> Option<()> {
     for effect in effects {
         let effect = effect.as_object()?;
         if let Some(later) = effect.get("effects") {
-            fill(layout, later.as_array()?, derives)?;
+            infer_element_kinds(layout, later.as_array()?, derives)?;
         }
         let (Some(path), Some(value)) = (effect.get("path"), effect.get("value")) else { continue };
         let path = parse_path(path.as_text()?).ok()?;

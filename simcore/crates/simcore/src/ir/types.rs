@@ -116,7 +116,7 @@ pub(crate) enum Relation {
 
 /// Something that an effect does.
 #[derive(Clone, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum Mutation {
     Write { slot: usize, write: Write, value: Scalar },
     WriteItem { list: usize, index: usize, write: Write, value: Scalar },
     Push { list: usize, value: Scalar },
@@ -138,7 +138,7 @@ pub(crate) enum Write {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consequence {
     pub(crate) derives: Vec<(usize, Scalar)>,
-    pub(crate) deeds: Vec<Deed>,
+    pub(crate) mutations: Vec<Mutation>,
 }
 
 /// Deeds for later: an effect that schedules, and what is pending of it.
@@ -151,7 +151,7 @@ pub(crate) struct Site {
     pub(crate) due: usize,
     /// The column of its place in the order of scheduling.
     pub(crate) order: usize,
-    pub(crate) deeds: Vec<Deed>,
+    pub(crate) mutations: Vec<Mutation>,
     /// The derived values that the deeds need, as they are when they are scheduled, and the columns to keep them in.
     pub(crate) frozen: Vec<(usize, Scalar)>,
 }
@@ -159,7 +159,7 @@ pub(crate) struct Site {
 impl Site {
     /// What it does when it is due.
     pub(crate) fn consequence(&self) -> Consequence {
-        Consequence { derives: Vec::new(), deeds: self.deeds.clone() }
+        Consequence { derives: Vec::new(), mutations: self.mutations.clone() }
     }
 }
 

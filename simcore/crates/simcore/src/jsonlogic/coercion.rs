@@ -24,10 +24,10 @@ pub(super) fn text_of(value: &Value) -> Result<Cow<'_, str>> {
 /// A value as a number: null is 0, a boolean 0 or 1, "" is 0, a numeric string its number.
 #[inline]
 pub(super) fn number(value: &Value) -> Result<f64> {
-    if let Value::Number(number) = value { Ok(*number) } else { coerced(value) }
+    if let Value::Number(number) = value { Ok(*number) } else { coerce(value) }
 }
 
-fn coerced(value: &Value) -> Result<f64> {
+fn coerce(value: &Value) -> Result<f64> {
     match value {
         Value::Number(number) => Ok(*number),
         Value::Null => Ok(0.0),

@@ -43,19 +43,19 @@ impl Evaluation {
     }
 
     /// What a call pays for it so far: its fuel, and a step for every few things made.
-    pub(super) fn spent(&self) -> u64 {
+    pub(super) fn steps(&self) -> u64 {
         u64::from(FUEL - self.fuel) + (OUTPUT_LIMIT - self.output) as u64 / THINGS_PER_STEP
     }
 
     /// The steps taken and the output made since an earlier moment.
-    pub(super) fn since(&self, earlier: &Self) -> (u32, usize) {
+    pub(super) fn usage_since(&self, earlier: &Self) -> (u32, usize) {
         (earlier.fuel - self.fuel, earlier.output - self.output)
     }
 
     /// The value of an expression, borrowed where it stands in the expression or in the data.
     #[inline]
     pub(super) fn value<'a>(&mut self, expression: &'a Expression, data: Data<'a>) -> Result<Cow<'a, Value>> {
-        if let Some((value, steps)) = at_hand(expression, data) {
+        if let Some((value, steps)) = immediate(expression, data) {
             self.burn(steps)?;
             return Ok(Cow::Borrowed(value));
         }
@@ -67,7 +67,7 @@ impl Evaluation {
             return self.constant(constant, data);
         }
         self.burn(1)?;
-        let made = match expression {
+        let value = match expression {
             Expression::Literal(value) => return Ok(Cow::Borrowed(value)),
             Expression::Constant(constant) => return self.constant(constant, data),
             Expression::Field(path) => {
@@ -75,9 +75,9 @@ impl Evaluation {
                 return Ok(data.find(path).unwrap_or(Cow::Borrowed(&NULL)));
             }
             Expression::Variable { path, others } => return self.variable(path, others, data),
-            Expression::If(items) => return self.choose(items, data),
+            Expression::If(items) => return self.branch(items, data),
             Expression::Connective { stops_at, items } => return self.connective(*stops_at, items, data),
-            Expression::Refused(error) => return Err(error.clone()),
+            Expression::Invalid(error) => return Err(error.clone()),
             Expression::Truth { negated, arguments } => {
                 self.truth(*negated, arguments, data).map(Value::Bool)
             }
@@ -99,7 +99,7 @@ impl Evaluation {
             Expression::Cat(arguments) => self.cat(arguments, data),
             Expression::Substr(pair) => self.substr(pair, data),
         };
-        made.map(Cow::Owned)
+        value.map(Cow::Owned)
     }
 
     /// What was evaluated before, for what it cost. When that is too much, evaluating it again tells what for.
@@ -120,7 +120,7 @@ impl Evaluation {
                 self.fuel = left;
                 Ok(())
             }
-            None => Err(self.burnt_out()),
+            None => Err(self.fuel_exhausted()),
         }
     }
 
@@ -130,7 +130,7 @@ impl Evaluation {
     }
 
     #[cold]
-    fn burnt_out(&mut self) -> Error {
+    fn fuel_exhausted(&mut self) -> Error {
         self.fuel = 0;
         Error::new(Code::FuelExhausted, format!("the expression needs more than {FUEL} steps"))
     }
@@ -146,7 +146,7 @@ impl Evaluation {
     }
 
     /// Charge a new array for everything in it: each item, each character, all the way down.
-    fn made(&mut self, items: Vec<Value>) -> Result<Value> {
+    fn charge_array(&mut self, items: Vec<Value>) -> Result<Value> {
         let mut pending = Vec::new();
         for item in &items {
             self.charge(item, &mut pending)?;
@@ -210,7 +210,7 @@ impl Evaluation {
     #[inline(never)]
     fn list(&mut self, items: &[Expression], data: Data<'_>) -> Result<Value> {
         let items = items.iter().map(|item| self.owned(item, data)).collect::<Result<_>>()?;
-        self.made(items)
+        self.charge_array(items)
     }
 
     /// All arguments, evaluated; an operand that is not a list is the only argument.
@@ -258,7 +258,7 @@ impl Evaluation {
         data: Data<'a>,
     ) -> Result<Cow<'a, Value>> {
         let (found, default) = match path {
-            VariablePath::Nowhere => (Some(data.whole()), None),
+            VariablePath::Nowhere => (Some(data.to_value()), None),
             VariablePath::Fixed(segments) => {
                 self.burn(1)?;
                 let default = self.default(others, data)?;
@@ -285,14 +285,14 @@ impl Evaluation {
     #[inline(never)]
     fn missing(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let values = self.arguments(arguments, data)?;
-        let absent = if let Some(paths) = values.first().and_then(|first| first.as_array()) {
+        let missing = if let Some(paths) = values.first().and_then(|first| first.as_array()) {
             self.burn_each(paths.len() + paths.iter().map(path_steps).sum::<usize>())?;
-            data.absent(paths.iter())
+            data.missing_paths(paths.iter())
         } else {
             self.burn_each(values.len() + values.iter().map(|path| path_steps(path)).sum::<usize>())?;
-            data.absent(values.iter().map(|value| &**value))
+            data.missing_paths(values.iter().map(|value| &**value))
         };
-        absent.map(Value::from)
+        missing.map(Value::from)
     }
 
     #[inline(never)]
@@ -303,13 +303,13 @@ impl Evaluation {
             return Err(Error::new(Code::InvalidArguments, message));
         };
         self.burn_each(paths.len() + paths.iter().map(path_steps).sum::<usize>())?;
-        let absent = data.absent(paths.iter())?;
-        Ok(if count(paths.len() - absent.len()) >= *needed { Vec::new() } else { absent }.into())
+        let missing = data.missing_paths(paths.iter())?;
+        Ok(if count(paths.len() - missing.len()) >= *needed { Vec::new() } else { missing }.into())
     }
 
     // --- control ---
 
-    fn choose<'a>(&mut self, items: &'a [Expression], data: Data<'a>) -> Result<Cow<'a, Value>> {
+    fn branch<'a>(&mut self, items: &'a [Expression], data: Data<'a>) -> Result<Cow<'a, Value>> {
         for clause in items.chunks(2) {
             match clause {
                 [condition, then] if self.is_true(condition, data)? => return self.value(then, data),
@@ -362,7 +362,7 @@ impl Evaluation {
         data: Data<'_>,
     ) -> Result<bool> {
         if let [second] = rest
-            && let (Some((a, cost_a)), Some((b, cost_b))) = (at_hand(first, data), at_hand(second, data))
+            && let (Some((a, cost_a)), Some((b, cost_b))) = (immediate(first, data), immediate(second, data))
         {
             self.burn(cost_a + cost_b)?;
             return self.holds(relation, a, b);
@@ -445,10 +445,10 @@ impl Evaluation {
         if let Arguments::List(items) = arguments
             && let [first, second] = items.as_slice()
             && let (Some((Value::Number(a), cost_a)), Some((Value::Number(b), cost_b))) =
-                (at_hand(first, data), at_hand(second, data))
+                (immediate(first, data), immediate(second, data))
         {
             self.burn(cost_a + cost_b)?;
-            return operation.of_two(*a, *b);
+            return operation.apply(*a, *b);
         }
         let mut fold = Fold::new(operation);
         match arguments {
@@ -511,7 +511,7 @@ impl Evaluation {
                         items.push(self.owned(body, Data::Value(element))?);
                     }
                 }
-                self.made(items)
+                self.charge_array(items)
             }
             IterationKind::Filter => self.filter(elements, body),
             IterationKind::Reduce => self.reduce(elements, iteration, data),
@@ -528,14 +528,14 @@ impl Evaluation {
         if body.is_null() {
             return Err(Error::new(Code::InvalidArguments, "'filter' needs a condition"));
         }
-        let mut kept = Vec::new();
+        let mut selected = Vec::new();
         for element in elements {
             if self.is_true(body, Data::Value(element))? {
                 self.produce(1)?;
-                kept.push(element.clone());
+                selected.push(element.clone());
             }
         }
-        Ok(kept.into())
+        Ok(selected.into())
     }
 
     fn reduce(&mut self, elements: &[Value], iteration: &Iteration, data: Data<'_>) -> Result<Value> {
@@ -593,7 +593,7 @@ impl Evaluation {
                 _ => merged.push(value.into_owned()),
             }
         }
-        self.made(merged)
+        self.charge_array(merged)
     }
 
     // --- text ---
@@ -623,19 +623,19 @@ impl Evaluation {
     fn cat(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
         let mut text = String::with_capacity(USUAL_TEXT);
         let mut size = 0;
-        let mut refusal = None;
+        let mut failure = None;
         self.spread(arguments, data, |value| {
             // What is beyond the limit already is refused below.
-            if refusal.is_none() && size <= OUTPUT_LIMIT {
+            if failure.is_none() && size <= OUTPUT_LIMIT {
                 let start = text.len();
                 match append_text(&mut text, value, 0) {
                     Ok(()) => size += length(text.get(start..).unwrap_or_default()),
-                    Err(error) => refusal = Some(error),
+                    Err(error) => failure = Some(error),
                 }
             }
         })?;
         self.produce(size)?;
-        refusal.map_or_else(|| Ok(text.into()), Err)
+        failure.map_or_else(|| Ok(text.into()), Err)
     }
 
     #[inline(never)]
@@ -645,21 +645,21 @@ impl Evaluation {
         let size = length(&text);
         self.burn_each(size / CHARACTERS_PER_STEP)?;
         let size = i64::try_from(size).unwrap_or(i64::MAX);
-        let start = whole(&start)?;
+        let start = to_integer(&start)?;
         let start = if start < 0 { (size + start).max(0) } else { start.min(size) };
         let end = match others.first() {
             None => size,
             Some(length) => match &**length {
                 Value::Null => size,
-                length => match whole(length)? {
+                length => match to_integer(length)? {
                     length if length >= 0 => start + length,
                     length => size + length,
                 },
             },
         };
-        let kept = usize::try_from(end.min(size) - start).unwrap_or(0);
-        self.produce(kept)?;
-        Ok(part(&text, usize::try_from(start).unwrap_or(0), kept).into())
+        let selected = usize::try_from(end.min(size) - start).unwrap_or(0);
+        self.produce(selected)?;
+        Ok(substring(&text, usize::try_from(start).unwrap_or(0), selected).into())
     }
 }
 
@@ -680,7 +680,7 @@ fn elements<'a>(iteration: &Iteration, source: &'a Value) -> Result<&'a [Value]>
 /// What needs no evaluation, and how many steps it costs nevertheless.
 #[expect(clippy::inline_always, reason = "measured: a call costs more than what it does")]
 #[inline(always)]
-fn at_hand<'a>(expression: &'a Expression, data: Data<'a>) -> Option<(&'a Value, u32)> {
+fn immediate<'a>(expression: &'a Expression, data: Data<'a>) -> Option<(&'a Value, u32)> {
     match (expression, data) {
         (Expression::Literal(value), _) => Some((value, 1)),
         (Expression::Field(path), Data::Value(value)) => Some((lookup(value, path).unwrap_or(&NULL), 2)),
@@ -707,7 +707,7 @@ fn contains(haystack: &str, needle: &str) -> bool {
 }
 
 /// Some characters of a text.
-fn part(text: &str, start: usize, length: usize) -> &str {
+fn substring(text: &str, start: usize, length: usize) -> &str {
     let byte = |at: usize| text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte);
     let end = start + length;
     let bytes = if text.is_ascii() { start..end } else { byte(start)..byte(end) };
@@ -717,7 +717,7 @@ fn part(text: &str, start: usize, length: usize) -> &str {
 impl<'a> Data<'a> {
     fn find(self, path: &[Segment]) -> Option<Cow<'a, Value>> {
         match (self, path) {
-            (_, []) => Some(self.whole()),
+            (_, []) => Some(self.to_value()),
             (Self::Value(value), path) => lookup(value, path).map(Cow::Borrowed),
             (Self::Members(members), path) => member(members, path).map(Cow::Borrowed),
         }
@@ -725,7 +725,7 @@ impl<'a> Data<'a> {
 
     fn find_computed(self, path: &Value) -> Result<Option<Cow<'a, Value>>> {
         match path {
-            Value::Null => Ok(Some(self.whole())),
+            Value::Null => Ok(Some(self.to_value())),
             Value::Text(text) => Ok(self.find_text(text)),
             Value::Number(number) => Ok(self.find_text(&number_text(*number))),
             _ => Err(Error::new(Code::InvalidArguments, "'var' needs a path")),
@@ -740,8 +740,8 @@ impl<'a> Data<'a> {
     }
 
     /// Those of the paths at which there is nothing, null or "".
-    fn absent<'p>(self, paths: impl Iterator<Item = &'p Value>) -> Result<Vec<Value>> {
-        let mut absent = Vec::new();
+    fn missing_paths<'p>(self, paths: impl Iterator<Item = &'p Value>) -> Result<Vec<Value>> {
+        let mut missing = Vec::new();
         for path in paths {
             let found = self.find_computed(path)?;
             let is_there = match found.as_deref() {
@@ -750,10 +750,10 @@ impl<'a> Data<'a> {
                 Some(_) => true,
             };
             if !is_there {
-                absent.push(path.clone());
+                missing.push(path.clone());
             }
         }
-        Ok(absent)
+        Ok(missing)
     }
 }
 
@@ -778,7 +778,7 @@ fn less(a: &Value, b: &Value) -> Result<bool> {
 impl Arithmetic {
     /// What [`Fold`] makes of two numbers.
     #[inline]
-    fn of_two(self, a: f64, b: f64) -> Result<f64> {
+    fn apply(self, a: f64, b: f64) -> Result<f64> {
         finite(match self {
             Self::Sum => a + b,
             Self::Product => a * b,
@@ -796,13 +796,13 @@ struct Fold {
     total: f64,
     arguments: usize,
     not_a_number: Option<Error>,
-    refusal: Option<Error>,
+    error: Option<Error>,
 }
 
 impl Fold {
     fn new(operation: Arithmetic) -> Self {
         let total = if matches!(operation, Arithmetic::Product) { 1.0 } else { 0.0 };
-        Self { operation, total, arguments: 0, not_a_number: None, refusal: None }
+        Self { operation, total, arguments: 0, not_a_number: None, error: None }
     }
 
     #[inline]
@@ -824,10 +824,10 @@ impl Fold {
     }
 
     fn divide(&mut self, operation: impl FnOnce(f64, f64) -> f64, value: f64) {
-        if self.refusal.is_none() {
+        if self.error.is_none() {
             match divisor(value).and_then(|divisor| finite(operation(self.total, divisor))) {
                 Ok(total) => self.total = total,
-                Err(error) => self.refusal = Some(error),
+                Err(error) => self.error = Some(error),
             }
         }
     }
@@ -837,18 +837,18 @@ impl Fold {
             return Err(error);
         }
         let total = match (self.operation, self.arguments) {
-            (Arithmetic::Difference, 0) => return Err(too_few("-", 1)),
-            (Arithmetic::Quotient, 0) => return Err(too_few("/", 1)),
-            (Arithmetic::Remainder, 0 | 1) => return Err(too_few("%", 2)),
+            (Arithmetic::Difference, 0) => return Err(too_few_arguments("-", 1)),
+            (Arithmetic::Quotient, 0) => return Err(too_few_arguments("/", 1)),
+            (Arithmetic::Remainder, 0 | 1) => return Err(too_few_arguments("%", 2)),
             (Arithmetic::Difference, 1) => -self.total,
             (Arithmetic::Quotient, 1) => 1.0 / divisor(self.total)?,
             _ => self.total,
         };
-        self.refusal.map_or_else(|| finite(total), Err)
+        self.error.map_or_else(|| finite(total), Err)
     }
 }
 
-fn too_few(name: &str, least: usize) -> Error {
+fn too_few_arguments(name: &str, least: usize) -> Error {
     Error::new(Code::InvalidArguments, format!("'{name}' needs at least {least} arguments"))
 }
 
@@ -857,7 +857,7 @@ fn divisor(value: f64) -> Result<f64> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "clamped to 32 bits before")]
-fn whole(value: &Value) -> Result<i64> {
+fn to_integer(value: &Value) -> Result<i64> {
     let limit = f64::from(1_u32 << 31);
     Ok(number(value)?.clamp(-limit, limit) as i64)
 }

@@ -21,12 +21,12 @@ impl<'v> Fields<'v> {
         Self(HashMap::with_capacity(USUAL_VARIABLES))
     }
 
-    fn of(&mut self, text: &'v str) -> Arc<[Segment]> {
+    fn path(&mut self, text: &'v str) -> Arc<[Segment]> {
         Arc::clone(self.0.entry(text).or_insert_with(|| split_variable(text).into()))
     }
 }
 
-/// An expression. One that can only fail is `Refused`: it fails when it is evaluated, as the reference does.
+/// An expression. One that can only fail is `Invalid`: it fails when it is evaluated, as the reference does.
 #[derive(Clone, Debug)]
 pub(super) enum Expression {
     Literal(Value),
@@ -35,7 +35,7 @@ pub(super) enum Expression {
     /// What does not depend on the data.
     Constant(Box<Constant>),
     List(Vec<Expression>),
-    Refused(Error),
+    Invalid(Error),
     Variable {
         path: VariablePath,
         others: Vec<Expression>,
@@ -130,7 +130,7 @@ const RELATIONS: [(&str, Relation); 8] = [
 ];
 
 impl Relation {
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         RELATIONS.into_iter().find(|(other, _)| *other == name).map(|(_, relation)| relation)
     }
 
@@ -197,9 +197,9 @@ impl Expression {
                 None => Self::Literal(logic.to_value()),
                 Some(_) if members.len() > 1 => {
                     let message = "an operation has exactly one key, its operator";
-                    Self::Refused(Error::new(Code::UnknownOperator, message))
+                    Self::Invalid(Error::new(Code::UnknownOperator, message))
                 }
-                Some((name, operand)) => operation(name, operand, fields).unwrap_or_else(Self::Refused),
+                Some((name, operand)) => operation(name, operand, fields).unwrap_or_else(Self::Invalid),
             },
             _ => Self::Literal(logic.to_value()),
         }
@@ -212,7 +212,7 @@ impl Expression {
     /// Do something to each expression of which this one consists, in a fixed order.
     pub(super) fn for_each_part(&mut self, mut action: impl FnMut(&mut Self)) {
         match self {
-            Self::Literal(_) | Self::Field(_) | Self::Constant(_) | Self::Refused(_) => {}
+            Self::Literal(_) | Self::Field(_) | Self::Constant(_) | Self::Invalid(_) => {}
             Self::List(items) | Self::If(items) | Self::Connective { items, .. } => {
                 items.iter_mut().for_each(action);
             }
@@ -287,7 +287,7 @@ fn operation<'v>(name: &str, operand: &'v impl Json, fields: &mut Fields<'v>) ->
             Expression::Connective { stops_at: name == "or", items: operands(name, operand, fields, 0)? }
         }
         "!" | "!!" => Expression::Truth { negated: name == "!", arguments: Arguments::new(operand, fields) },
-        _ if let Some(relation) = Relation::named(name) => chain(name, relation, operand, fields)?,
+        _ if let Some(relation) = Relation::from_name(name) => chain(name, relation, operand, fields)?,
         "+" => arithmetic(Arithmetic::Sum, operand, fields),
         "-" => arithmetic(Arithmetic::Difference, operand, fields),
         "*" => arithmetic(Arithmetic::Product, operand, fields),
@@ -347,7 +347,7 @@ fn variable<'v, T: Json>(operand: &'v T, fields: &mut Fields<'v>) -> Expression 
         return Expression::Variable { path: VariablePath::Nowhere, others: Vec::new() };
     };
     let path = match path.view() {
-        View::Text(text) if others.is_empty() => return Expression::Field(fields.of(text)),
+        View::Text(text) if others.is_empty() => return Expression::Field(fields.path(text)),
         View::Text(text) => VariablePath::Fixed(split_variable(text)),
         _ => VariablePath::Computed(Box::new(Expression::new(path, fields))),
     };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Data;
 use super::evaluation::Evaluation;
 use super::expression::{Constant, Expression};
-use crate::value::{NOTHING, Value};
+use crate::value::{EMPTY_OBJECT, Value};
 
 /// Replace the largest parts of an expression that do not depend on the data by their values.
 ///
@@ -49,13 +49,13 @@ fn fold_parts(expression: &mut Expression, evaluation: &mut Evaluation) -> bool 
 }
 
 fn replace(expression: &mut Expression, evaluation: &mut Evaluation) {
-    if matches!(expression, Expression::Literal(_) | Expression::Refused(_)) {
+    if matches!(expression, Expression::Literal(_) | Expression::Invalid(_)) {
         return;
     }
     let before = evaluation.clone();
-    let value = evaluation.value(expression, Data::Value(&NOTHING)).map(Cow::into_owned);
+    let value = evaluation.value(expression, Data::Value(&EMPTY_OBJECT)).map(Cow::into_owned);
     if let Ok(value) = value {
-        let (steps, output) = evaluation.since(&before);
+        let (steps, output) = evaluation.usage_since(&before);
         let original = std::mem::replace(expression, Expression::Literal(Value::Null));
         *expression = Expression::Constant(Box::new(Constant { value, steps, output, original }));
     }

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use regex::bytes::RegexSet;
 
-use super::literal_index::Parts;
-use super::predicate::{Predicate, Test, contains, together};
+use super::literal_index::LiteralIndex;
+use super::predicate::{Predicate, Test, compile_set, contains};
 
 const SEARCHED_TOGETHER: usize = 64;
 
@@ -16,21 +16,21 @@ pub(super) struct Anchors {
     lengths: HashSet<usize>,
     equal: HashMap<Box<str>, Vec<usize>>,
     equal_folded: HashMap<Box<str>, Vec<usize>>,
-    parts: Parts,
+    parts: LiteralIndex,
     /// For each literal, the patterns that it leads to.
-    by_literal: Vec<Vec<Found>>,
+    by_literal: Vec<Vec<Candidate>>,
     anything: Vec<usize>,
     searches: Vec<Searches>,
 }
 
 /// A pattern that a literal leads to.
-struct Found {
+struct Candidate {
     row: usize,
-    proof: Proof,
+    proof: Evidence,
 }
 
 /// What follows from a literal that occurs.
-enum Proof {
+enum Evidence {
     /// The predicate holds.
     Holds,
     /// It holds if this stands there, as it is.
@@ -53,7 +53,7 @@ impl Anchors {
             lengths: HashSet::new(),
             equal: HashMap::new(),
             equal_folded: HashMap::new(),
-            parts: Parts::default(),
+            parts: LiteralIndex::default(),
             by_literal: Vec::new(),
             anything: Vec::new(),
             searches: Vec::new(),
@@ -78,7 +78,8 @@ impl Anchors {
                             anchors.by_literal.push(Vec::new());
                         }
                         if let Some(found) = anchors.by_literal.get_mut(number) {
-                            found.extend(rows.iter().map(|&row| Found { row, proof: Proof::of(test) }));
+                            found
+                                .extend(rows.iter().map(|&row| Candidate { row, proof: Evidence::of(test) }));
                         }
                     }
                 }
@@ -92,7 +93,7 @@ impl Anchors {
                 *place = literal.as_bytes().into();
             }
         }
-        anchors.parts = Parts::new(literals);
+        anchors.parts = LiteralIndex::new(literals);
         searched.sort_unstable_by_key(|(_, rows)| rows.first().copied());
         while !searched.is_empty() {
             let rest = searched.split_off(searched.len().min(SEARCHED_TOGETHER));
@@ -122,10 +123,10 @@ impl Anchors {
         self.parts.find(folded.as_bytes(), |literal, place| {
             for found in self.by_literal.get(literal).into_iter().flatten() {
                 match &found.proof {
-                    Proof::Holds => tell(found.row, true),
-                    Proof::Exactly(wanted) => tell(found.row, stands(text, place, wanted)),
-                    Proof::Besides(lists) if occur(&folded, lists) => tell(found.row, false),
-                    Proof::Besides(_) => {}
+                    Evidence::Holds => tell(found.row, true),
+                    Evidence::Exactly(wanted) => tell(found.row, occurs_at(text, place, wanted)),
+                    Evidence::Besides(lists) if occur(&folded, lists) => tell(found.row, false),
+                    Evidence::Besides(_) => {}
                 }
             }
         });
@@ -144,7 +145,7 @@ impl Anchors {
                 break;
             }
             let patterns = searches.patterns.iter().map(|(pattern, _)| pattern.as_str());
-            let Some(set) = searches.set.get_or_init(|| together(patterns)) else { continue };
+            let Some(set) = searches.set.get_or_init(|| compile_set(patterns)) else { continue };
             // Whether any is found takes half as long as which are, and mostly none is.
             if !set.is_match(text.as_bytes()) {
                 continue;
@@ -161,7 +162,7 @@ impl Anchors {
     }
 }
 
-impl Proof {
+impl Evidence {
     fn of(test: &Test) -> Self {
         match test {
             Test::Contains { folds: true, .. } => Self::Holds,
@@ -171,7 +172,7 @@ impl Proof {
     }
 }
 
-fn stands(text: &str, place: usize, wanted: &str) -> bool {
+fn occurs_at(text: &str, place: usize, wanted: &str) -> bool {
     text.as_bytes().get(place..).is_some_and(|rest| rest.starts_with(wanted.as_bytes()))
 }
 

@@ -10,11 +10,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::iter;
 use std::ops::Range;
 
-type Table<V> = HashMap<u64, V, BuildHasherDefault<Mixed>>;
+type Table<V> = HashMap<u64, V, BuildHasherDefault<MixHasher>>;
 
 /// Literals, by their rarest parts.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct LiteralIndex {
     literals: Vec<Box<[u8]>>,
     levels: (Option<Level<8>>, Option<Level<4>>, Option<Level<2>>, Option<Level<1>>),
 }
@@ -23,17 +23,17 @@ pub(super) struct Parts {
 struct Level<const N: usize> {
     /// Two bits of one word for each part: one access to memory tells that a part is none of them.
     words: Vec<u64>,
-    holders: Table<Holders>,
+    holders: Table<Bucket>,
 }
 
 /// The literals that a part is looked for of: hardly ever more than one.
-struct Holders {
-    first: Holder,
-    others: Vec<Holder>,
+struct Bucket {
+    first: BucketEntry,
+    others: Vec<BucketEntry>,
 }
 
 /// A literal, with enough of it to tell mostly that it does not occur without looking it up.
-struct Holder {
+struct BucketEntry {
     literal: u32,
     /// Where the part begins in it.
     part: u32,
@@ -43,7 +43,7 @@ struct Holder {
     mask: u64,
 }
 
-impl Parts {
+impl LiteralIndex {
     /// Of literals, none of which is empty.
     pub(super) fn new(literals: Vec<Box<[u8]>>) -> Self {
         let levels = (
@@ -57,7 +57,7 @@ impl Parts {
 
     /// Tell each literal that occurs, by its number, with where it does for the first time.
     pub(super) fn find(&self, text: &[u8], mut tell: impl FnMut(usize, usize)) {
-        let mut seen = HashSet::<u64, BuildHasherDefault<Mixed>>::default();
+        let mut seen = HashSet::<u64, BuildHasherDefault<MixHasher>>::default();
         let mut occurs = |number: usize, start: usize| {
             let Some(literal) = self.literals.get(number) else { return };
             if text.get(start..).is_some_and(|rest| rest.starts_with(literal)) && seen.insert(number as u64) {
@@ -88,18 +88,22 @@ impl<const N: usize> Level<N> {
         for part in own().flat_map(|(_, literal)| parts_of::<N>(literal)) {
             *common.entry(part).or_default() += 1;
         }
-        let mut holders = Table::<Holders>::default();
+        let mut holders = Table::<Bucket>::default();
         for (number, literal) in own() {
             // Where words meet, a part is in fewer texts than within a word.
             let rarest = (0..)
                 .zip(parts_of::<N>(literal))
-                .min_by_key(|(_, part)| (common.get(part).copied(), letters(*part)));
+                .min_by_key(|(_, part)| (common.get(part).copied(), count_letters(*part)));
             let Some((place, part)) = rarest else { continue };
             match holders.entry(part) {
-                Entry::Occupied(known) => known.into_mut().others.push(Holder::new(number, literal, place)),
+                Entry::Occupied(known) => {
+                    known.into_mut().others.push(BucketEntry::new(number, literal, place));
+                }
                 Entry::Vacant(unknown) => {
-                    unknown
-                        .insert(Holders { first: Holder::new(number, literal, place), others: Vec::new() });
+                    unknown.insert(Bucket {
+                        first: BucketEntry::new(number, literal, place),
+                        others: Vec::new(),
+                    });
                 }
             }
         }
@@ -136,14 +140,14 @@ impl<const N: usize> Level<N> {
         let Some(holders) = self.holders.get(&part) else { return };
         for holder in iter::once(&holders.first).chain(&holders.others) {
             let Some(start) = place.checked_sub(holder.part as usize) else { continue };
-            if holder.may_stand(text, start) {
+            if holder.may_occur_at(text, start) {
                 occurs(holder.literal as usize, start);
             }
         }
     }
 }
 
-impl Holder {
+impl BucketEntry {
     #[expect(clippy::cast_possible_truncation, reason = "literals are few, and short")]
     fn new(literal: u32, bytes: &[u8], part: u32) -> Self {
         let aside = if part == 0 { bytes.len().saturating_sub(8) } else { 0 };
@@ -156,7 +160,7 @@ impl Holder {
     }
 
     /// Whether the literal may begin there; near the end of a text that is left open.
-    fn may_stand(&self, text: &[u8], start: usize) -> bool {
+    fn may_occur_at(&self, text: &[u8], start: usize) -> bool {
         let aside = text.get(start + self.aside as usize..).and_then(<[u8]>::first_chunk);
         aside.is_none_or(|bytes| u64::from_le_bytes(*bytes) & self.mask == self.bytes)
     }
@@ -174,23 +178,23 @@ fn parts_of<const N: usize>(text: &[u8]) -> impl Iterator<Item = u64> {
 
 /// Which word a part has bits in, by its lower bits, and which bits. Constant shifts: this is done at each place.
 fn bits_of(part: u64) -> (usize, u64) {
-    let hash = mixed(part);
+    let hash = mix(part);
     ((hash >> 32) as u32 as usize, 1 << (hash >> 58) | 1 << (hash >> 52 & 63))
 }
 
-fn letters(part: u64) -> usize {
+fn count_letters(part: u64) -> usize {
     part.to_le_bytes().iter().filter(|byte| byte.is_ascii_lowercase()).count()
 }
 
-fn mixed(part: u64) -> u64 {
+fn mix(part: u64) -> u64 {
     part.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// Hashes one number; tables need no more, since what is in them comes from whoever writes the patterns.
 #[derive(Default)]
-pub(super) struct Mixed(u64);
+pub(super) struct MixHasher(u64);
 
-impl Hasher for Mixed {
+impl Hasher for MixHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -202,7 +206,7 @@ impl Hasher for Mixed {
     }
 
     fn write_u64(&mut self, number: u64) {
-        let product = mixed(self.0 ^ number);
+        let product = mix(self.0 ^ number);
         self.0 = product ^ (product >> 32);
     }
 }

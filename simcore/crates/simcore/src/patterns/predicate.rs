@@ -83,7 +83,7 @@ pub(super) fn contains(text: &str, wanted: &str) -> bool {
 
 /// Regular expressions that are searched together, in bytes: one that matches the empty text may be found inside
 /// of a character, where it does not match. A set over text would stop there, and miss what the others match.
-pub(super) fn together<'a>(patterns: impl Iterator<Item = &'a str>) -> Option<RegexSet> {
+pub(super) fn compile_set<'a>(patterns: impl Iterator<Item = &'a str>) -> Option<RegexSet> {
     let mut builder = RegexSetBuilder::new(patterns);
     builder.size_limit(MOST_BYTES).dfa_size_limit(MOST_CACHED).nest_limit(MOST_NESTED);
     builder.build().ok()

@@ -1,11 +1,11 @@
 //! What conditions read of a request, however that is kept.
 
 use super::entries::Among;
-use super::value_kinds::Unread;
+use super::value_kinds::ValueError;
 use crate::value::Value;
 
 /// What conditions read of a request.
-pub(super) trait Facts {
+pub(super) trait Attributes {
     /// What the tool is called with.
     fn arguments(&self) -> &Value;
 
@@ -26,10 +26,10 @@ pub(super) trait Facts {
         matcher: usize,
         among: &Among,
         tell: impl FnMut(bool),
-    ) -> Result<(), Unread>;
+    ) -> Result<(), ValueError>;
 }
 
 /// Whether a role is one of some, which are in order.
-pub(super) fn is_wanted(role: &str, wanted: &[Box<str>]) -> bool {
+pub(super) fn is_role_in(role: &str, wanted: &[Box<str>]) -> bool {
     wanted.binary_search_by(|name| (**name).cmp(role)).is_ok()
 }

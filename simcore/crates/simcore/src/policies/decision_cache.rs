@@ -2,10 +2,10 @@
 
 use std::cell::OnceCell;
 
-use super::attributes::{Facts, is_wanted};
+use super::attributes::{Attributes, is_role_in};
 use super::entries::Among;
 use super::tools::Tool;
-use super::value_kinds::Unread;
+use super::value_kinds::ValueError;
 use crate::json_node::{Json, Node, View};
 use crate::value::Value;
 
@@ -20,20 +20,20 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// What conditions read of it, with its tool.
-    pub(super) fn facts<'c>(&'c self, tool: &'c Tool) -> impl Facts + use<'a, 'c> {
-        Alone { call: self, tool, arguments: OnceCell::new(), roles: OnceCell::new() }
+    pub(super) fn attributes<'c>(&'c self, tool: &'c Tool) -> impl Attributes + use<'a, 'c> {
+        SingleCall { call: self, tool, arguments: OnceCell::new(), roles: OnceCell::new() }
     }
 }
 
 /// A call while it is decided about. Values are made of it once an expression is evaluated.
-struct Alone<'c, 'a> {
+struct SingleCall<'c, 'a> {
     call: &'c Call<'a>,
     tool: &'c Tool,
     arguments: OnceCell<Value>,
     roles: OnceCell<Value>,
 }
 
-impl Facts for Alone<'_, '_> {
+impl Attributes for SingleCall<'_, '_> {
     fn arguments(&self) -> &Value {
         self.arguments.get_or_init(|| self.call.arguments.to_value())
     }
@@ -43,7 +43,7 @@ impl Facts for Alone<'_, '_> {
     }
 
     fn has_role(&self, wanted: &[Box<str>]) -> bool {
-        self.call.roles.iter().any(|role| is_wanted(role, wanted))
+        self.call.roles.iter().any(|role| is_role_in(role, wanted))
     }
 
     fn compare(
@@ -52,7 +52,7 @@ impl Facts for Alone<'_, '_> {
         _matcher: usize,
         among: &Among,
         mut tell: impl FnMut(bool),
-    ) -> Result<(), Unread> {
+    ) -> Result<(), ValueError> {
         let mut compare = |text: &str| {
             tell(among.contains(&among.kind().read(text)?));
             Ok(())
@@ -63,9 +63,9 @@ impl Facts for Alone<'_, '_> {
             Some(View::Text(text)) => compare(text),
             Some(View::Array(items)) => items.iter().try_for_each(|item| match item.view() {
                 View::Text(text) => compare(text),
-                _ => Err(Unread::NO_TEXT),
+                _ => Err(ValueError::NO_TEXT),
             }),
-            Some(_) => Err(Unread::NO_TEXT),
+            Some(_) => Err(ValueError::NO_TEXT),
         }
     }
 }

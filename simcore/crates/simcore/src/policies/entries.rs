@@ -87,24 +87,24 @@ impl Entries {
     }
 
     /// Whether a value that was read matches one of them.
-    fn contain(&self, kind: Kind, value: &str) -> bool {
+    fn matches_value(&self, kind: Kind, value: &str) -> bool {
         self.everything
             || self.whole.contains(value)
             || match kind {
                 Kind::Identifier => false,
-                Kind::Path => self.lie_above(value),
-                Kind::Domain => self.end(value),
+                Kind::Path => self.contains_ancestor_of(value),
+                Kind::Domain => self.contains_suffix_of(value),
                 Kind::Email => {
                     let host = value.find('@').and_then(|at| value.get(at..)).unwrap_or_default();
-                    self.whole.contains(host) || self.end(host)
+                    self.whole.contains(host) || self.contains_suffix_of(host)
                 }
             }
     }
 
     /// Whether one of them is a path or lies above it.
-    fn lie_above(&self, path: &str) -> bool {
+    fn contains_ancestor_of(&self, path: &str) -> bool {
         let many = match &self.above {
-            Texts::Few(few) => return few.iter().any(|above| is_or_lies_below(path, above)),
+            Texts::Few(few) => return few.iter().any(|above| is_same_or_below(path, above)),
             Texts::Many(many) => many,
         };
         let mut rest = path;
@@ -118,9 +118,9 @@ impl Entries {
     }
 
     /// Whether a host ends with one of them, behind a dot.
-    fn end(&self, host: &str) -> bool {
+    fn contains_suffix_of(&self, host: &str) -> bool {
         let many = match &self.above {
-            Texts::Few(few) => return few.iter().any(|ending| ends_behind_dot(host, ending)),
+            Texts::Few(few) => return few.iter().any(|ending| is_subdomain_of(host, ending)),
             Texts::Many(many) => many,
         };
         let mut rest = host;
@@ -134,11 +134,11 @@ impl Entries {
     }
 }
 
-fn is_or_lies_below(path: &str, above: &str) -> bool {
+fn is_same_or_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
-fn ends_behind_dot(host: &str, ending: &str) -> bool {
+fn is_subdomain_of(host: &str, ending: &str) -> bool {
     host.strip_suffix(ending).is_some_and(|before| before.ends_with('.'))
 }
 
@@ -164,7 +164,7 @@ impl Lists {
     }
 
     /// The values of some lists, and of those that they name.
-    fn reached<'a>(&'a self, kind: Kind, named: Vec<&'a str>) -> Result<Vec<Arc<Entries>>> {
+    fn collect_entries<'a>(&'a self, kind: Kind, named: Vec<&'a str>) -> Result<Vec<Arc<Entries>>> {
         let mut known: HashSet<&str> = named.iter().copied().collect();
         let mut pending = named;
         let mut reached = Vec::new();
@@ -180,7 +180,7 @@ impl Lists {
 
 impl List {
     fn new<T: Json>(list: Members<'_, T>) -> Result<Self> {
-        let kind = Kind::named(document::text(document::field(list, "kind")?)?)?;
+        let kind = Kind::from_name(document::text(document::field(list, "kind")?)?)?;
         let mut entries = Entries::default();
         let mut named = Vec::new();
         for entry in document::list(document::field(list, "values")?)? {
@@ -213,7 +213,7 @@ impl Among {
                 None => own.insert(kind, entry)?,
             }
         }
-        Ok(Self { kind, own, lists: lists.reached(kind, named)? })
+        Ok(Self { kind, own, lists: lists.collect_entries(kind, named)? })
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -222,6 +222,7 @@ impl Among {
 
     /// Whether a value that was read matches an entry.
     pub(super) fn contains(&self, value: &str) -> bool {
-        self.own.contain(self.kind, value) || self.lists.iter().any(|list| list.contain(self.kind, value))
+        self.own.matches_value(self.kind, value)
+            || self.lists.iter().any(|list| list.matches_value(self.kind, value))
     }
 }

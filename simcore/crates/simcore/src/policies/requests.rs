@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::attributes::{Facts, is_wanted};
+use super::attributes::{Attributes, is_role_in};
 use super::entries::Among;
-use super::value_kinds::{Kind, Unread};
-use crate::value::{NOTHING, Value};
+use super::value_kinds::{Kind, ValueError};
+use crate::value::{EMPTY_OBJECT, Value};
 
 /// Requests, read for the tools of one policy. Immutable, safe to share between threads.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub struct Requests {
     /// None where the policy is not about the tool.
     pub(super) all: Vec<Option<Request>>,
     /// The arguments with roles of each request, one behind the other.
-    pub(super) arguments: Vec<Given>,
+    pub(super) arguments: Vec<ArgumentValues>,
     /// The numbers of the texts in them.
     pub(super) values: Vec<u32>,
     pub(super) texts: Vec<Text>,
@@ -37,7 +37,7 @@ pub(super) struct Request {
 
 /// What stands at an argument with a role.
 #[derive(Debug)]
-pub(super) struct Given {
+pub(super) struct ArgumentValues {
     pub(super) values: Range<u32>,
     /// Whether something follows that is no text.
     pub(super) is_broken: bool,
@@ -47,7 +47,7 @@ pub(super) struct Given {
 #[derive(Debug)]
 pub(super) struct Text {
     text: Arc<str>,
-    read: [OnceLock<std::result::Result<Option<Box<str>>, Unread>>; 3],
+    read: [OnceLock<std::result::Result<Option<Box<str>>, ValueError>>; 3],
 }
 
 impl Requests {
@@ -69,7 +69,7 @@ impl Requests {
     }
 
     /// The tools that are called, and by which requests.
-    pub(super) fn called(&self) -> &[(u32, Vec<u32>)] {
+    pub(super) fn requests_by_tool(&self) -> &[(u32, Vec<u32>)] {
         self.called.get_or_init(|| {
             let mut called: HashMap<u32, Vec<u32>> = HashMap::new();
             for (number, request) in (0..).zip(&self.all) {
@@ -82,36 +82,40 @@ impl Requests {
     }
 
     /// What conditions read of one of them.
-    pub(super) fn facts<'r>(&'r self, request: &'r Request, verdicts: &'r mut Verdicts) -> impl Facts + 'r {
-        Together { requests: self, request, verdicts }
+    pub(super) fn attributes<'r>(
+        &'r self,
+        request: &'r Request,
+        match_cache: &'r mut MatchCache,
+    ) -> impl Attributes + 'r {
+        BatchRequest { requests: self, request, match_cache }
     }
 
     /// Room for what the matchers of a condition find out about their texts.
-    pub(super) fn verdicts(&self, matchers: usize) -> Verdicts {
-        Verdicts(vec![vec![None; self.texts.len()]; matchers])
+    pub(super) fn match_cache(&self, matchers: usize) -> MatchCache {
+        MatchCache(vec![vec![None; self.texts.len()]; matchers])
     }
 }
 
 /// Whether the values of texts are among those that each matcher of a condition names. Requests have the same texts again
 /// and again.
 #[derive(Default)]
-pub(super) struct Verdicts(Vec<Vec<Option<bool>>>);
+pub(super) struct MatchCache(Vec<Vec<Option<bool>>>);
 
 /// One of many requests while a condition is held against it.
-struct Together<'r> {
+struct BatchRequest<'r> {
     requests: &'r Requests,
     request: &'r Request,
     /// What was found out so far, if it is kept.
-    verdicts: &'r mut Verdicts,
+    match_cache: &'r mut MatchCache,
 }
 
-impl Facts for Together<'_> {
+impl Attributes for BatchRequest<'_> {
     fn arguments(&self) -> &Value {
         &self.request.arguments
     }
 
     fn roles(&self) -> &Value {
-        self.requests.callers.get(self.request.caller as usize).unwrap_or(&NOTHING)
+        self.requests.callers.get(self.request.caller as usize).unwrap_or(&EMPTY_OBJECT)
     }
 
     fn has_role(&self, wanted: &[Box<str>]) -> bool {
@@ -124,14 +128,14 @@ impl Facts for Together<'_> {
         matcher: usize,
         among: &Among,
         mut tell: impl FnMut(bool),
-    ) -> std::result::Result<(), Unread> {
+    ) -> std::result::Result<(), ValueError> {
         let Some(given) = self.requests.arguments.get((self.request.first + argument) as usize) else {
             return Ok(());
         };
-        let mut verdicts = self.verdicts.0.get_mut(matcher);
+        let mut match_cache = self.match_cache.0.get_mut(matcher);
         let values = self.requests.values.get(given.values.start as usize..given.values.end as usize);
         for number in values.unwrap_or_default() {
-            let verdict = verdicts.as_mut().and_then(|verdicts| verdicts.get_mut(*number as usize));
+            let verdict = match_cache.as_mut().and_then(|match_cache| match_cache.get_mut(*number as usize));
             if let Some(Some(known)) = verdict {
                 tell(*known);
                 continue;
@@ -143,14 +147,14 @@ impl Facts for Together<'_> {
             }
             tell(is_among);
         }
-        if given.is_broken { Err(Unread::NO_TEXT) } else { Ok(()) }
+        if given.is_broken { Err(ValueError::NO_TEXT) } else { Ok(()) }
     }
 }
 
 /// Whether one of the roles in a list is one of some, which are in order.
 pub(super) fn has_role(roles: &Value, wanted: &[Box<str>]) -> bool {
     let mut roles = roles.as_array().into_iter().flat_map(|roles| roles.iter()).filter_map(Value::as_text);
-    roles.any(|role| is_wanted(role, wanted))
+    roles.any(|role| is_role_in(role, wanted))
 }
 
 impl Text {
@@ -159,7 +163,7 @@ impl Text {
     }
 
     /// The text as a value of a kind.
-    pub(super) fn read(&self, kind: Kind) -> std::result::Result<&str, Unread> {
+    pub(super) fn read(&self, kind: Kind) -> std::result::Result<&str, ValueError> {
         let place = match kind {
             Kind::Path => 0,
             Kind::Domain => 1,

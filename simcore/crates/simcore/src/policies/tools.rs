@@ -56,12 +56,12 @@ pub(super) struct Names(HashMap<Arc<str>, u32>);
 
 impl Names {
     fn number(&mut self, name: &Arc<str>) -> u32 {
-        let next = numbered(self.0.len());
+        let next = to_number(self.0.len());
         *self.0.entry(Arc::clone(name)).or_insert(next)
     }
 
     /// The numbers of those names that are known, in order.
-    pub(super) fn known<T: Json>(&self, names: &[T]) -> Result<Vec<u32>> {
+    pub(super) fn known_numbers<T: Json>(&self, names: &[T]) -> Result<Vec<u32>> {
         let mut known = Vec::new();
         for name in names {
             known.extend(self.0.get(document::text(name)?));
@@ -72,12 +72,12 @@ impl Names {
 }
 
 /// A place in a list as a number; no document has more.
-pub(super) fn numbered(place: usize) -> u32 {
+pub(super) fn to_number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
 /// Whether some numbers, which are in order, have one in common with others.
-pub(super) fn meet(ordered: &[u32], others: &[u32]) -> bool {
+pub(super) fn intersects(ordered: &[u32], others: &[u32]) -> bool {
     others.iter().any(|other| ordered.binary_search(other).is_ok())
 }
 
@@ -99,7 +99,7 @@ impl Tools {
                 destructive: is("destructive")?,
                 shown: [Value::from(&server), Value::from(&name)],
             });
-            read.numbers.entry(server).or_default().insert(name, numbered(number));
+            read.numbers.entry(server).or_default().insert(name, to_number(number));
         }
         Ok(read)
     }

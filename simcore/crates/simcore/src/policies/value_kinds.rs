@@ -17,32 +17,34 @@ pub(super) enum Kind {
 
 /// Why a value cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unread {
+pub(super) struct ValueError {
     code: Code,
     message: &'static str,
 }
 
 /// A value in the one spelling that its kind has for it.
-pub(super) type Read<'a> = std::result::Result<Cow<'a, str>, Unread>;
+pub(super) type ParsedValue<'a> = std::result::Result<Cow<'a, str>, ValueError>;
 
 const LONGEST_HOST: usize = 253;
 const LONGEST_LABEL: usize = 63;
 const LONGEST_LOCAL: usize = 64;
 const LONGEST_PORT: usize = 5;
 
-const BAD_PATH: Unread =
-    Unread { code: Code::BadPath, message: "a path has to be absolute: to begin with / and have no U+0000" };
-const NOT_ASCII: Unread = Unread {
+const BAD_PATH: ValueError = ValueError {
+    code: Code::BadPath,
+    message: "a path has to be absolute: to begin with / and have no U+0000",
+};
+const NOT_ASCII: ValueError = ValueError {
     code: Code::BadDomain,
     message: "a URL or host has to be in ASCII, without white space and backslashes",
 };
-const NO_SCHEME: Unread =
-    Unread { code: Code::BadDomain, message: "a URL has to begin with a scheme, such as https://" };
-const NO_ADDRESS: Unread =
-    Unread { code: Code::BadEmail, message: "an address has to be one name@host, in ASCII" };
+const NO_SCHEME: ValueError =
+    ValueError { code: Code::BadDomain, message: "a URL has to begin with a scheme, such as https://" };
+const NO_ADDRESS: ValueError =
+    ValueError { code: Code::BadEmail, message: "an address has to be one name@host, in ASCII" };
 
 impl Kind {
-    pub(super) fn named(name: &str) -> Result<Self> {
+    pub(super) fn from_name(name: &str) -> Result<Self> {
         match name {
             "path" => Ok(Self::Path),
             "domain" => Ok(Self::Domain),
@@ -53,7 +55,7 @@ impl Kind {
     }
 
     /// A value as it is compared.
-    pub(super) fn read(self, text: &str) -> Read<'_> {
+    pub(super) fn read(self, text: &str) -> ParsedValue<'_> {
         match self {
             Self::Path => path(text),
             Self::Domain => domain(text),
@@ -63,19 +65,19 @@ impl Kind {
     }
 }
 
-impl Unread {
+impl ValueError {
     pub(super) const NO_TEXT: Self =
         Self { code: Code::BadValue, message: "an argument with a role has to be a text or a list of texts" };
 }
 
-impl From<Unread> for Error {
-    fn from(unread: Unread) -> Self {
+impl From<ValueError> for Error {
+    fn from(unread: ValueError) -> Self {
         Self::new(unread.code, unread.message)
     }
 }
 
 /// `/a/b`, or nothing for the root.
-fn path(text: &str) -> Read<'_> {
+fn path(text: &str) -> ParsedValue<'_> {
     let Some(below) = text.strip_prefix('/') else { return Err(BAD_PATH) };
     if text.bytes().any(|byte| byte == 0) {
         return Err(BAD_PATH);
@@ -108,7 +110,7 @@ fn is_plain(below: &str) -> bool {
 }
 
 /// The host of a URL, or of what is one with a port.
-fn domain(text: &str) -> Read<'_> {
+fn domain(text: &str) -> ParsedValue<'_> {
     if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f || byte == b'\\') {
         return Err(NOT_ASCII);
     }
@@ -142,7 +144,7 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-fn email(text: &str) -> Read<'_> {
+fn email(text: &str) -> ParsedValue<'_> {
     let (local, at) = text.split_once('@').unwrap_or((text, ""));
     let is_local = |byte: u8| byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_`{|}~-".contains(&byte);
     if !(1..=LONGEST_LOCAL).contains(&local.len()) || !local.bytes().all(is_local) || !text.is_ascii() {
@@ -165,7 +167,7 @@ pub(super) enum Brackets {
 }
 
 /// A host as it is compared; the text is ASCII, or refused.
-pub(super) fn host(text: &str, code: Code, brackets: Brackets) -> Read<'_> {
+pub(super) fn host(text: &str, code: Code, brackets: Brackets) -> ParsedValue<'_> {
     let name = text.strip_suffix('.').unwrap_or(text);
     let name: Cow<'_, str> = if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         name.to_ascii_lowercase().into()
@@ -180,7 +182,7 @@ pub(super) fn host(text: &str, code: Code, brackets: Brackets) -> Read<'_> {
         (name.len() <= LONGEST_HOST && has_labels(&name)).then_some(name)
     };
     let message = "a host has to be a name in ASCII, of labels with dots between them, or a plain IP address";
-    read.ok_or(Unread { code, message })
+    read.ok_or(ValueError { code, message })
 }
 
 /// What stands in brackets, if that could be an address.

@@ -1,17 +1,17 @@
-//! Reading requests: one by one, and each text and each list of roles once.
+//! Parser of requests: each text and each list of roles is read once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::requests::{Given, Request, Requests, Text};
-use super::tools::{Tool, Tools, numbered};
+use super::requests::{ArgumentValues, Request, Requests, Text};
+use super::tools::{Tool, Tools, to_number};
 use crate::document;
 use crate::error::Result;
 use crate::strict_json;
 use crate::value::Value;
 
 /// Requests while they are read for the tools of a policy.
-pub struct Reading<'p> {
+pub struct RequestParser<'p> {
     tools: &'p Tools,
     read: Requests,
     texts: HashMap<Arc<str>, u32>,
@@ -20,7 +20,7 @@ pub struct Reading<'p> {
     last: (Box<[Arc<str>]>, u32),
 }
 
-impl<'p> Reading<'p> {
+impl<'p> RequestParser<'p> {
     pub(super) fn new(tools: &'p Tools) -> Self {
         let (texts, callers) = (HashMap::new(), HashMap::new());
         Self { tools, read: Requests::default(), texts, callers, last: (Box::default(), u32::MAX) }
@@ -49,7 +49,7 @@ impl<'p> Reading<'p> {
     pub fn add(&mut self, server: &str, tool: &str, arguments: Value, roles: Box<[Arc<str>]>) {
         let request = self.tools.number(server, tool).and_then(|number| {
             let tool = self.tools.get(number)?;
-            let first = numbered(self.read.arguments.len());
+            let first = to_number(self.read.arguments.len());
             self.arguments(tool, &arguments);
             Some(Request { tool: number, first, caller: self.caller(roles), arguments })
         });
@@ -58,27 +58,27 @@ impl<'p> Reading<'p> {
 
     /// The requests.
     #[must_use]
-    pub fn finished(self) -> Requests {
+    pub fn finish(self) -> Requests {
         self.read
     }
 
     fn arguments(&mut self, tool: &Tool, arguments: &Value) {
         for argument in &tool.paths {
-            let start = numbered(self.read.values.len());
+            let start = to_number(self.read.values.len());
             let is_broken = match argument.of(arguments) {
                 None | Some(Value::Null) => false,
                 Some(Value::Array(items)) => !items.iter().all(|item| self.text(item)),
                 Some(value) => !self.text(value),
             };
-            let values = start..numbered(self.read.values.len());
-            self.read.arguments.push(Given { values, is_broken });
+            let values = start..to_number(self.read.values.len());
+            self.read.arguments.push(ArgumentValues { values, is_broken });
         }
     }
 
     /// Keep a value, if it is a text.
     fn text(&mut self, value: &Value) -> bool {
         let Value::Text(text) = value else { return false };
-        let next = numbered(self.read.texts.len());
+        let next = to_number(self.read.texts.len());
         let number = *self.texts.entry(Arc::clone(text)).or_insert_with(|| {
             self.read.texts.push(Text::new(text));
             next
@@ -89,7 +89,7 @@ impl<'p> Reading<'p> {
 
     fn caller(&mut self, roles: Box<[Arc<str>]>) -> u32 {
         if self.last.0 != roles || self.last.1 == u32::MAX {
-            let next = numbered(self.read.callers.len());
+            let next = to_number(self.read.callers.len());
             let number = *self.callers.entry(roles.clone()).or_insert_with(|| {
                 self.read.callers.push(roles.iter().map(Value::from).collect());
                 next

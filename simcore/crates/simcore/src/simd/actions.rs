@@ -7,7 +7,7 @@ use crate::turn::PARAM_TRIES;
 
 use super::block::Block;
 use super::isa::Vectors;
-use super::turn::where_it_holds;
+use super::turn::evaluate_condition;
 use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
 
 impl Block<'_> {
@@ -18,7 +18,7 @@ impl Block<'_> {
         for ((pick, policy), cursor) in pick.0.iter_mut().zip(&self.policy.0).zip(&cursor.0) {
             *pick = ((mix(policy.wrapping_add(*cursor)) >> 32) * *pick) >> 32;
         }
-        self.take::<V>(|_, legal| {
+        self.apply_choices::<V>(|_, legal| {
             let mut hit = Mask::NONE;
             pick.count_down(legal, &mut hit);
             hit
@@ -29,7 +29,7 @@ impl Block<'_> {
     #[inline(always)]
     pub(super) fn draw_choices<V: Vectors>(&mut self) -> (Integers, Integers) {
         let machine = self.machine;
-        let acting = self.acting();
+        let acting = self.lanes_to_act();
         // Each draw of a turn adds one increment more.
         let mut cursor = self.counter.clone();
         cursor.add(INCREMENT);
@@ -40,7 +40,7 @@ impl Block<'_> {
             }
             let Some(legal) = self.legal.get_mut(index) else { continue };
             if !action.depends_on_params {
-                where_it_holds::<V>(&mut self.registers, &machine.plan, code, &acting, legal);
+                evaluate_condition::<V>(&mut self.registers, &machine.plan, code, &acting, legal);
                 if let Some(drawn) = self.drawn.get_mut(index) {
                     drawn.clone_from(&cursor);
                     let draws = INCREMENT.wrapping_mul(action.params.len() as u64);
@@ -59,7 +59,7 @@ impl Block<'_> {
 
     /// Where the persona has something to do in this turn.
     #[inline(always)]
-    fn acting(&self) -> Mask {
+    fn lanes_to_act(&self) -> Mask {
         let mut acting = self.playing.clone();
         if let Some(turn) = self.acted_in {
             let mut has_acted = Mask::NONE;
@@ -72,24 +72,24 @@ impl Block<'_> {
 
     /// Do what was chosen: where an action was, is told from its number and from where it is legal.
     #[inline(always)]
-    pub(super) fn take<V: Vectors>(&mut self, mut chosen: impl FnMut(usize, &Mask) -> Mask) {
+    pub(super) fn apply_choices<V: Vectors>(&mut self, mut chosen: impl FnMut(usize, &Mask) -> Mask) {
         let machine = self.machine;
         let mut taken = Integers([u64::MAX; LANES]);
         for index in 0..machine.plan.actions.len() {
             let Some(legal) = self.legal.get(index) else { continue };
             let mut hit = chosen(index, legal);
-            self.prepare(index, &mut hit);
+            self.set_params(index, &mut hit);
             if let Some(counters) = &mut self.counters {
                 counters.taken(index, &hit);
             }
             if machine.actions_masked {
-                self.carry_out::<V>(machine.actions.get(index), &hit);
+                self.run_rule::<V>(machine.actions.get(index), &hit);
             } else {
                 taken.set_where(&hit, index as u64);
             }
         }
         if !machine.actions_masked {
-            self.carry_out_each(&taken, |index| {
+            self.run_rule_per_lane(&taken, |index| {
                 machine.plan.actions.get(index).map(|action| &action.consequence)
             });
         }
@@ -97,11 +97,11 @@ impl Block<'_> {
 
     /// Put the parameters of an action in their places; the mask stays set where they are legal.
     #[inline(always)]
-    pub(super) fn prepare(&mut self, index: usize, mask: &mut Mask) {
+    pub(super) fn set_params(&mut self, index: usize, mask: &mut Mask) {
         let machine = self.machine;
         if let Some(action) = machine.plan.actions.get(index).filter(|action| !action.params.is_empty()) {
             self.draw_params(index, mask);
-            self.refuse_illegal(&action.params, mask);
+            self.reject_illegal(&action.params, mask);
         }
     }
 
@@ -122,7 +122,7 @@ impl Block<'_> {
             self.draw_params(index, &open);
             cursor.add_where(&open, INCREMENT.wrapping_mul(action.params.len() as u64));
             let mut holds = Mask::NONE;
-            where_it_holds::<V>(&mut self.registers, &machine.plan, code, &open, &mut holds);
+            evaluate_condition::<V>(&mut self.registers, &machine.plan, code, &open, &mut holds);
             open.and_not(&holds);
             if !open.any() {
                 break;
@@ -154,7 +154,7 @@ impl Block<'_> {
 
     /// A number may have been rounded beyond its bounds; such an action is rejected, and that is no failure.
     #[inline(always)]
-    fn refuse_illegal(&mut self, params: &[Param], hit: &mut Mask) {
+    fn reject_illegal(&mut self, params: &[Param], hit: &mut Mask) {
         for param in params {
             if let Domain::Numbers { low, high } = param.domain {
                 let column = self.registers.column(param.column);

@@ -7,7 +7,7 @@ use crate::rng::{INCREMENT, mix, run_seed};
 use crate::value::Value;
 
 use super::counters::Counters;
-use super::lookahead::Outlook;
+use super::lookahead::Lookahead;
 use super::machine::Machine;
 use super::registers::Registers;
 use super::turn::{EVENT_KEY, POLICY_KEY};
@@ -42,14 +42,14 @@ pub(super) struct Block<'a> {
     pub(super) ended: Mask,
     pub(super) condition: Integers,
     /// For each event that can go on, where it does in this turn.
-    pub(super) goes_on: Vec<Mask>,
+    pub(super) lasting_now: Vec<Mask>,
     /// The last turn that a run may come to.
     pub(super) last_turn: f64,
     /// The turn in which the persona has nothing to do any more, if there is one.
     pub(super) acted_in: Option<f64>,
     /// What is counted besides, if it is.
     pub(super) counters: Option<Counters<'a>>,
-    pub(super) outlook: Outlook,
+    pub(super) lookahead: Lookahead,
 }
 
 impl<'a> Block<'a> {
@@ -81,23 +81,23 @@ impl<'a> Block<'a> {
             since: vec![Column::ZERO; machine.lasting.len()],
             ended: Mask::NONE,
             condition: Integers::ZERO,
-            goes_on: vec![Mask::NONE; machine.lasting.len()],
+            lasting_now: vec![Mask::NONE; machine.lasting.len()],
             last_turn,
             acted_in: task.acted.then_some(first_turn),
             counters: task.watched.map(|watched| Counters::new(plan, watched)),
-            outlook: Outlook::default(),
+            lookahead: Lookahead::default(),
             machine,
             task,
         };
-        (0..LANES).for_each(|lane| block.begin(lane));
+        (0..LANES).for_each(|lane| block.start_run(lane));
         block
     }
 
     /// Let the next run begin in a lane, if there is one.
-    fn begin(&mut self, lane: usize) {
-        let goes_on = self.next_run < self.task.runs.end;
-        self.playing.set(lane, goes_on);
-        if !goes_on {
+    fn start_run(&mut self, lane: usize) {
+        let has_run = self.next_run < self.task.runs.end;
+        self.playing.set(lane, has_run);
+        if !has_run {
             return;
         }
         let run = self.next_run;
@@ -119,11 +119,11 @@ impl<'a> Block<'a> {
             self.registers.list_mut(list).assign(lane, &place.initial);
         }
         let lasting = self.until.iter_mut().zip(&mut self.since);
-        for ((until, since), going_on) in lasting.zip(&self.machine.going_on) {
-            until.set(lane, going_on.0);
-            since.set(lane, going_on.1);
+        for ((until, since), ongoing) in lasting.zip(&self.machine.ongoing) {
+            until.set(lane, ongoing.0);
+            since.set(lane, ongoing.1);
         }
-        self.registers.begin_schedule(plan, lane);
+        self.registers.load_pending(plan, lane);
         if let Some(counters) = &mut self.counters {
             counters.clear(lane);
         }
@@ -139,17 +139,17 @@ impl<'a> Block<'a> {
             } else {
                 let condition =
                     usize::try_from(self.condition.get(lane)).ok().filter(|_| self.ended.get(lane));
-                self.account(run, lane, condition, result);
+                self.count_run(run, lane, condition, result);
             }
-            self.begin(lane);
+            self.start_run(lane);
         }
-        if result.is_hopeless() {
-            self.give_up(result);
+        if result.should_abandon() {
+            self.abandon(result);
         }
     }
 
     /// Leave everything that has not ended to the interpreter.
-    fn give_up(&mut self, result: &mut Runs) {
+    fn abandon(&mut self, result: &mut Runs) {
         let under_way = self.playing.lanes().map(|lane| self.runs.get(lane));
         result.exceptional.extend(under_way);
         result.exceptional.extend(self.next_run..self.task.runs.end);
@@ -157,7 +157,7 @@ impl<'a> Block<'a> {
         self.playing = Mask::NONE;
     }
 
-    fn account(&mut self, run: u64, lane: usize, condition: Option<usize>, result: &mut Runs) {
+    fn count_run(&mut self, run: u64, lane: usize, condition: Option<usize>, result: &mut Runs) {
         let plan = &self.machine.plan;
         let turns = self.registers.number(plan.turn, lane);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of turns")]

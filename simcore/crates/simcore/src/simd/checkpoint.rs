@@ -1,7 +1,7 @@
 //! What a rule writes to, kept while it is tried out.
 
 use crate::ir::Plan;
-use crate::ir::types::{Consequence, Deed};
+use crate::ir::types::{Consequence, Mutation};
 
 use super::lists::List;
 use super::registers::Registers;
@@ -9,71 +9,71 @@ use super::vectors::Column;
 
 /// What something writes to, when it is carried out.
 #[derive(Debug, Default)]
-pub(super) struct Footprint {
+pub(super) struct WriteSet {
     columns: Vec<usize>,
     lists: Vec<usize>,
 }
 
 /// The footprints of what is tried out.
 #[derive(Debug)]
-pub(super) struct Footprints {
+pub(super) struct WriteSets {
     /// Of each action, and of each event.
-    pub(super) actions: Vec<Footprint>,
-    pub(super) events: Vec<Footprint>,
+    pub(super) actions: Vec<WriteSet>,
+    pub(super) events: Vec<WriteSet>,
     /// Of whole turns.
-    pub(super) turns: Footprint,
+    pub(super) turns: WriteSet,
 }
 
 /// What stood in a footprint.
 #[derive(Debug)]
-pub(super) struct Saved {
+pub(super) struct Checkpoint {
     columns: Vec<Column>,
     lists: Vec<List>,
     scheduled: Column,
 }
 
-impl Default for Saved {
+impl Default for Checkpoint {
     fn default() -> Self {
         Self { columns: Vec::new(), lists: Vec::new(), scheduled: Column::ZERO }
     }
 }
 
-impl Footprints {
+impl WriteSets {
     pub(super) fn new(plan: &Plan) -> Self {
         Self {
-            actions: plan.actions.iter().map(|action| Footprint::of(plan, &action.consequence)).collect(),
-            events: plan.events.iter().map(|event| Footprint::of(plan, &event.consequence)).collect(),
-            turns: Footprint::of_turns(plan),
+            actions: plan.actions.iter().map(|action| WriteSet::of(plan, &action.consequence)).collect(),
+            events: plan.events.iter().map(|event| WriteSet::of(plan, &event.consequence)).collect(),
+            turns: WriteSet::of_turns(plan),
         }
     }
 }
 
-impl Footprint {
+impl WriteSet {
     /// The footprint of a rule.
     fn of(plan: &Plan, consequence: &Consequence) -> Self {
-        let mut footprint = Self::default();
-        for deed in &consequence.deeds {
-            match deed {
-                Deed::Write { slot, .. } => footprint.columns.push(*slot),
-                Deed::WriteItem { list, .. }
-                | Deed::Push { list, .. }
-                | Deed::Pop { list }
-                | Deed::Assign { list, .. } => footprint.lists.push(*list),
-                Deed::Schedule { site } => footprint.add_site(plan, *site),
+        let mut write_set = Self::default();
+        for mutation in &consequence.mutations {
+            match mutation {
+                Mutation::Write { slot, .. } => write_set.columns.push(*slot),
+                Mutation::WriteItem { list, .. }
+                | Mutation::Push { list, .. }
+                | Mutation::Pop { list }
+                | Mutation::Assign { list, .. } => write_set.lists.push(*list),
+                Mutation::Schedule { site } => write_set.add_site(plan, *site),
             }
         }
-        footprint.without_doubles()
+        write_set.without_duplicates()
     }
 
     /// Everything that turns write to, and the parameters of the first of them.
     fn of_turns(plan: &Plan) -> Self {
-        let mut footprint = Self::default();
-        footprint.columns.extend(0..=plan.turn);
+        let mut write_set = Self::default();
+        write_set.columns.extend(0..=plan.turn);
         let params = plan.actions.iter().flat_map(|action| &action.params);
-        footprint.columns.extend(params.map(|param| param.column));
-        footprint.lists.extend(0..plan.layout.lists.len());
-        (0..plan.sites.len()).for_each(|site| footprint.add_site(plan, site));
-        footprint.without_doubles()
+        write_set.columns.extend(params.map(|param| param.column));
+        write_set.lists.extend(0..plan.layout.lists.len());
+        (0..plan.sites.len()).for_each(|site| write_set.add_site(plan, site));
+        write_set.without_duplicates()
     }
 
     /// What it writes to schedule a site: its own columns, and what is pending under the same name.
@@ -85,7 +85,7 @@ impl Footprint {
         self.columns.extend(site.frozen.iter().map(|(column, _)| *column));
     }
 
-    fn without_doubles(mut self) -> Self {
+    fn without_duplicates(mut self) -> Self {
         for numbers in [&mut self.columns, &mut self.lists] {
             numbers.sort_unstable();
             numbers.dedup();
@@ -94,14 +94,14 @@ impl Footprint {
     }
 }
 
-impl Saved {
+impl Checkpoint {
     /// Keep what stands in a footprint.
     #[inline(always)]
-    pub(super) fn keep(&mut self, registers: &Registers, footprint: &Footprint) {
+    pub(super) fn save(&mut self, registers: &Registers, write_set: &WriteSet) {
         self.columns.clear();
-        self.columns.extend(footprint.columns.iter().map(|column| registers.column(*column).clone()));
-        self.lists.resize_with(footprint.lists.len(), List::new);
-        for (to, list) in self.lists.iter_mut().zip(&footprint.lists) {
+        self.columns.extend(write_set.columns.iter().map(|column| registers.column(*column).clone()));
+        self.lists.resize_with(write_set.lists.len(), List::new);
+        for (to, list) in self.lists.iter_mut().zip(&write_set.lists) {
             to.copy_from(registers.list(*list));
         }
         self.scheduled.clone_from(&registers.scheduled);
@@ -109,11 +109,11 @@ impl Saved {
 
     /// Put it back.
     #[inline(always)]
-    pub(super) fn restore(&self, registers: &mut Registers, footprint: &Footprint) {
-        for (kept, column) in self.columns.iter().zip(&footprint.columns) {
+    pub(super) fn restore(&self, registers: &mut Registers, write_set: &WriteSet) {
+        for (kept, column) in self.columns.iter().zip(&write_set.columns) {
             registers.column_mut(*column).clone_from(kept);
         }
-        for (kept, list) in self.lists.iter().zip(&footprint.lists) {
+        for (kept, list) in self.lists.iter().zip(&write_set.lists) {
             registers.list_mut(*list).copy_from(kept);
         }
         registers.scheduled.clone_from(&self.scheduled);

@@ -1,7 +1,7 @@
 //! Rules as straight-line code over columns and masks, so that what is to be done is decided once for 64 runs.
 
 use crate::ir::types::{
-    Condition, Consequence, Deed, Fold, Operation, Relation, Scalar, Source, Stage, Write,
+    Condition, Consequence, Fold, Mutation, Operation, Relation, Scalar, Source, Stage, Write,
 };
 
 use super::vectors::Combine;
@@ -93,8 +93,8 @@ pub(super) enum Step {
         site: usize,
     },
     /// What an effect does to the runs one by one.
-    EachDeed {
-        deed: Deed,
+    EachMutation {
+        mutation: Mutation,
     },
     Iterate(Loop),
     /// Where an array has elements.
@@ -179,22 +179,22 @@ impl Compiler {
         for (column, scalar) in &consequence.derives {
             self.value_into(*column, scalar, ACTIVE);
         }
-        for deed in &consequence.deeds {
-            match deed {
-                Deed::Write { slot, write, value } if value.is_simple() => {
+        for mutation in &consequence.mutations {
+            match mutation {
+                Mutation::Write { slot, write, value } if value.is_simple() => {
                     let with = self.operand(value, ACTIVE);
                     self.push(Step::Write { slot: *slot, write: *write, with });
                     if *write != Write::Set {
                         self.push(Step::CheckFinite { column: *slot, active: ACTIVE, always: false });
                     }
                 }
-                Deed::Push { list, value } if value.is_simple() => {
+                Mutation::Push { list, value } if value.is_simple() => {
                     let with = self.operand(value, ACTIVE);
                     self.push(Step::Push { list: *list, with });
                 }
-                Deed::Pop { list } => self.push(Step::Pop { list: *list }),
-                Deed::Schedule { site } => self.push(Step::Schedule { site: *site }),
-                deed => self.push(Step::EachDeed { deed: deed.clone() }),
+                Mutation::Pop { list } => self.push(Step::Pop { list: *list }),
+                Mutation::Schedule { site } => self.push(Step::Schedule { site: *site }),
+                mutation => self.push(Step::EachMutation { mutation: mutation.clone() }),
             }
         }
         self.finish()
@@ -249,7 +249,7 @@ impl Compiler {
                     self.condition(item, to, active, Combine::Set);
                     self.push(Step::Invert { to });
                 }
-                _ => self.apart(condition, to, active, combine),
+                _ => self.condition_in_own_mask(condition, to, active, combine),
             },
             Condition::Interpreted(_) if combine == Combine::Set => {
                 self.push(Step::EachCondition { to, condition: condition.clone(), active });
@@ -282,7 +282,7 @@ impl Compiler {
                 });
                 self.push(Step::And { to, with: none_fails });
             }
-            _ => self.apart(condition, to, active, combine),
+            _ => self.condition_in_own_mask(condition, to, active, combine),
         }
     }
 
@@ -298,7 +298,7 @@ impl Compiler {
     }
 
     /// Work a condition out into a mask of its own, and combine that.
-    fn apart(&mut self, condition: &Condition, to: usize, active: usize, combine: Combine) {
+    fn condition_in_own_mask(&mut self, condition: &Condition, to: usize, active: usize, combine: Combine) {
         let with = self.mask();
         // Only where it still matters: looking at single runs is dear.
         let active = self.undecided(condition, to, active, combine);

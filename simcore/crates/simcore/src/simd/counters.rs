@@ -1,6 +1,6 @@
 //! What is counted besides in each lane, until the run there turns out to be ordinary.
 
-use crate::dry_run::statistics::{Detail, Watched};
+use crate::dry_run::statistics::{Statistics, WatchedPath};
 use crate::ir::{Plan, Spot};
 
 use super::registers::Registers;
@@ -14,27 +14,27 @@ pub(super) struct Counters<'a> {
     taken: Vec<Integers>,
     /// For each event, how often it was drawn.
     drawn: Vec<Integers>,
-    watched: Vec<Following<'a>>,
+    watched: Vec<WatchedNumber<'a>>,
 }
 
 /// A watched number, where there can be one.
 #[derive(Debug)]
-struct Following<'a> {
-    watched: &'a Watched,
+struct WatchedNumber<'a> {
+    watched: &'a WatchedPath,
     /// Where it is, and what it was in the beginning.
     from: Option<(Spot, f64)>,
 }
 
 impl<'a> Counters<'a> {
-    pub(super) fn new(plan: &Plan, watched: &'a [Watched]) -> Self {
+    pub(super) fn new(plan: &Plan, watched: &'a [WatchedPath]) -> Self {
         let columns = |number| vec![Integers::ZERO; number];
-        let following =
-            |watched: &'a Watched| Following { watched, from: plan.layout.number(watched.path()) };
+        let watched_number =
+            |watched: &'a WatchedPath| WatchedNumber { watched, from: plan.layout.number(watched.path()) };
         Self {
             legal: columns(plan.actions.len()),
             taken: columns(plan.actions.len()),
             drawn: columns(plan.events.len()),
-            watched: watched.iter().map(following).collect(),
+            watched: watched.iter().map(watched_number).collect(),
         }
     }
 
@@ -61,11 +61,11 @@ impl<'a> Counters<'a> {
     }
 
     /// Add what was counted in the lane of an ordinary run that has ended.
-    pub(super) fn add_to(&self, detail: &mut Detail, registers: &Registers, lane: usize) {
+    pub(super) fn add_to(&self, detail: &mut Statistics, registers: &Registers, lane: usize) {
         add(&mut detail.legal, &self.legal, lane);
         add(&mut detail.taken, &self.taken, lane);
         add(&mut detail.drawn, &self.drawn, lane);
-        for (moved, Following { watched, from }) in detail.moves.iter_mut().zip(&self.watched) {
+        for (moved, WatchedNumber { watched, from }) in detail.moves.iter_mut().zip(&self.watched) {
             if let Some((spot, first)) = *from
                 && let Some(last) = last(spot, registers, lane)
             {

@@ -11,17 +11,17 @@ impl Compiler {
     /// Code that leaves the value in a column, where `ACTIVE` is set: the distance of the nearest loss, less that of the
     /// nearest win.
     pub(super) fn value_code(&mut self, distances: &Distances, to: usize) -> Code {
-        self.joined(&distances.losses, to, Operation::Least);
+        self.join_distances(&distances.losses, to, Operation::Least);
         if !distances.wins.is_empty() {
             let with = self.column();
-            self.joined(&distances.wins, with, Operation::Least);
+            self.join_distances(&distances.wins, with, Operation::Least);
             self.apply(to, Operation::Subtract, Operand::Column(with));
         }
         self.finish()
     }
 
     /// The least or greatest of some distances; 1 where there are none.
-    fn joined(&mut self, distances: &[Distance], to: usize, operation: Operation) {
+    fn join_distances(&mut self, distances: &[Distance], to: usize, operation: Operation) {
         let Some((first, others)) = distances.split_first() else {
             return self.push(Step::Load { to, from: Operand::Constant(1.0) });
         };
@@ -37,8 +37,8 @@ impl Compiler {
 
     fn distance(&mut self, distance: &Distance, to: usize) {
         match distance {
-            Distance::Greatest(parts) => self.joined(parts, to, Operation::Greatest),
-            Distance::Least(parts) => self.joined(parts, to, Operation::Least),
+            Distance::Greatest(parts) => self.join_distances(parts, to, Operation::Greatest),
+            Distance::Least(parts) => self.join_distances(parts, to, Operation::Least),
             Distance::Graded(graded) => self.graded(graded, to),
             Distance::Whole(condition) => {
                 let mask = self.mask();

@@ -90,7 +90,7 @@ impl List {
 /// Leave a mask set where an array is longer than an index.
 #[inline(always)]
 #[expect(clippy::cast_precision_loss, reason = "an index")]
-pub(super) fn reaches(lengths: &Column, index: usize, to: &mut Mask) {
+pub(super) fn narrow_to_longer(lengths: &Column, index: usize, to: &mut Mask) {
     let index = index as f64;
     for (to, length) in to.0.iter_mut().zip(&lengths.0) {
         *to &= 0_u64.wrapping_sub(u64::from(*length > index));

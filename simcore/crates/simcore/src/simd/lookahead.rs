@@ -6,39 +6,39 @@ use crate::personas::{Persona, ROLLOUT_TURNS, ROLLOUTS, lost_in, won_in};
 use crate::rng::{INCREMENT, mix};
 
 use super::block::Block;
-use super::checkpoint::Saved;
+use super::checkpoint::Checkpoint;
 use super::counters::Counters;
 use super::isa::Vectors;
 use super::turn::{EVENT_KEY, POLICY_KEY};
 use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
 
 /// The number of the candidate that is to do nothing.
-const NOTHING: u64 = u64::MAX;
+const NO_ACTION: u64 = u64::MAX;
 
 /// What a look ahead needs to come back from it, and the best that it has seen so far.
 #[derive(Debug)]
-pub(super) struct Outlook {
+pub(super) struct Lookahead {
     /// For each action, where it is a candidate.
     candidates: Vec<Mask>,
-    before_candidate: Saved,
-    before_event: Saved,
+    before_candidate: Checkpoint,
+    before_event: Checkpoint,
     best: Column,
     chosen: Integers,
 }
 
-impl Default for Outlook {
+impl Default for Lookahead {
     fn default() -> Self {
         Self {
             candidates: Vec::new(),
-            before_candidate: Saved::default(),
-            before_event: Saved::default(),
+            before_candidate: Checkpoint::default(),
+            before_event: Checkpoint::default(),
             best: Column::ZERO,
             chosen: Integers::ZERO,
         }
     }
 }
 
-impl Outlook {
+impl Lookahead {
     /// See whether a candidate is better than those before it.
     #[inline(always)]
     fn consider(&mut self, candidate: u64, mask: &Mask, worth: &Column) {
@@ -53,58 +53,58 @@ impl Outlook {
 impl Block<'_> {
     /// Take the action that is best, if one is better than to do nothing.
     #[inline(always)]
-    pub(super) fn take_best<V: Vectors>(&mut self) {
+    pub(super) fn apply_best<V: Vectors>(&mut self) {
         self.draw_choices::<V>();
-        let mut outlook = std::mem::take(&mut self.outlook);
+        let mut lookahead = std::mem::take(&mut self.lookahead);
         let mut any = false;
-        outlook.candidates.resize(self.legal.len(), Mask::NONE);
-        for (index, candidate) in outlook.candidates.iter_mut().enumerate() {
+        lookahead.candidates.resize(self.legal.len(), Mask::NONE);
+        for (index, candidate) in lookahead.candidates.iter_mut().enumerate() {
             let Some(legal) = self.legal.get(index) else { continue };
             candidate.clone_from(legal);
-            self.prepare(index, candidate);
+            self.set_params(index, candidate);
             any |= candidate.any();
         }
         if any {
-            outlook.best = Column([f64::NEG_INFINITY; LANES]);
-            outlook.chosen = Integers([NOTHING; LANES]);
+            lookahead.best = Column([f64::NEG_INFINITY; LANES]);
+            lookahead.chosen = Integers([NO_ACTION; LANES]);
             if self.task.persona == Persona::Planner {
-                self.play_each_on::<V>(&mut outlook);
+                self.rollout_candidates::<V>(&mut lookahead);
             } else {
-                self.try_each::<V>(&mut outlook);
+                self.evaluate_candidates::<V>(&mut lookahead);
             }
-            let chosen = &outlook.chosen;
-            self.take::<V>(|index, _| chosen.equals(index as u64));
+            let chosen = &lookahead.chosen;
+            self.apply_choices::<V>(|index, _| chosen.equals(index as u64));
         }
-        self.outlook = outlook;
+        self.lookahead = lookahead;
     }
 
     // --- one step ahead ---
 
     #[inline(always)]
-    fn try_each<V: Vectors>(&mut self, outlook: &mut Outlook) {
+    fn evaluate_candidates<V: Vectors>(&mut self, lookahead: &mut Lookahead) {
         let machine = self.machine;
-        self.see_what_goes_on(&self.now());
+        self.find_lasting_events(&self.now());
         let everywhere = self.playing.clone();
-        let worth = self.worth::<V>(&everywhere, &mut outlook.before_event);
-        outlook.consider(NOTHING, &everywhere, &worth);
-        for (index, footprint) in machine.footprints.actions.iter().enumerate() {
-            let Some(mask) = outlook.candidates.get(index).filter(|mask| mask.any()).cloned() else {
+        let worth = self.candidate_value::<V>(&everywhere, &mut lookahead.before_event);
+        lookahead.consider(NO_ACTION, &everywhere, &worth);
+        for (index, write_set) in machine.write_sets.actions.iter().enumerate() {
+            let Some(mask) = lookahead.candidates.get(index).filter(|mask| mask.any()).cloned() else {
                 continue;
             };
-            outlook.before_candidate.keep(&self.registers, footprint);
-            self.carry_out::<V>(machine.actions.get(index), &mask);
-            let worth = self.worth::<V>(&mask, &mut outlook.before_event);
-            outlook.before_candidate.restore(&mut self.registers, footprint);
-            outlook.consider(index as u64, &mask, &worth);
+            lookahead.before_candidate.save(&self.registers, write_set);
+            self.run_rule::<V>(machine.actions.get(index), &mask);
+            let worth = self.candidate_value::<V>(&mask, &mut lookahead.before_event);
+            lookahead.before_candidate.restore(&mut self.registers, write_set);
+            lookahead.consider(index as u64, &mask, &worth);
         }
     }
 
     /// What the state that a candidate led to is worth to the persona.
     #[inline(always)]
-    fn worth<V: Vectors>(&mut self, mask: &Mask, before_event: &mut Saved) -> Column {
+    fn candidate_value<V: Vectors>(&mut self, mask: &Mask, before_event: &mut Checkpoint) -> Column {
         let mut worth = self.value::<V>(mask).clone();
         match self.task.persona {
-            Persona::Cautious => self.fear_events::<V>(mask, &mut worth, before_event),
+            Persona::Cautious => self.lower_to_worst_event::<V>(mask, &mut worth, before_event),
             Persona::Saboteur => worth.negate(),
             _ => {}
         }
@@ -113,16 +113,21 @@ impl Block<'_> {
 
     /// Lower a value to the least that it has after an event.
     #[inline(always)]
-    fn fear_events<V: Vectors>(&mut self, mask: &Mask, worth: &mut Column, before_event: &mut Saved) {
+    fn lower_to_worst_event<V: Vectors>(
+        &mut self,
+        mask: &Mask,
+        worth: &mut Column,
+        before_event: &mut Checkpoint,
+    ) {
         let machine = self.machine;
-        for (index, footprint) in machine.footprints.events.iter().enumerate() {
+        for (index, write_set) in machine.write_sets.events.iter().enumerate() {
             let mut may = mask.clone();
-            self.narrow_to_possible::<V>(index, &mut may);
+            self.narrow_to_eligible::<V>(index, &mut may);
             if may.any() {
-                before_event.keep(&self.registers, footprint);
-                self.carry_out::<V>(machine.events.get(index), &may);
+                before_event.save(&self.registers, write_set);
+                self.run_rule::<V>(machine.events.get(index), &may);
                 worth.least_where(&may, self.value::<V>(&may));
-                before_event.restore(&mut self.registers, footprint);
+                before_event.restore(&mut self.registers, write_set);
             }
         }
     }
@@ -130,59 +135,59 @@ impl Block<'_> {
     /// The value of each run, where the mask is set.
     #[inline(always)]
     fn value<V: Vectors>(&mut self, mask: &Mask) -> &Column {
-        self.carry_out::<V>(self.machine.value.as_ref(), mask);
+        self.run_rule::<V>(self.machine.value.as_ref(), mask);
         self.registers.column(self.machine.value_column)
     }
 
     // --- many turns ahead ---
 
     #[inline(always)]
-    fn play_each_on<V: Vectors>(&mut self, outlook: &mut Outlook) {
+    fn rollout_candidates<V: Vectors>(&mut self, lookahead: &mut Lookahead) {
         let machine = self.machine;
-        let turns = &machine.footprints.turns;
-        let now = Now::leave(self);
-        outlook.before_candidate.keep(&self.registers, turns);
-        for index in std::iter::once(NOTHING).chain(0..machine.actions.len() as u64) {
+        let turns = &machine.write_sets.turns;
+        let now = BlockCheckpoint::of_block(self);
+        lookahead.before_candidate.save(&self.registers, turns);
+        for index in std::iter::once(NO_ACTION).chain(0..machine.actions.len() as u64) {
             let action = usize::try_from(index).unwrap_or(usize::MAX);
-            let mask = outlook.candidates.get(action).unwrap_or(&now.playing).clone();
+            let mask = lookahead.candidates.get(action).unwrap_or(&now.playing).clone();
             if !mask.any() {
                 continue;
             }
             let mut worth = Column::ZERO;
             for rollout in 0..ROLLOUTS {
-                outlook.before_candidate.restore(&mut self.registers, turns);
+                lookahead.before_candidate.restore(&mut self.registers, turns);
                 now.begin_rollout(self, rollout, &mask);
-                self.carry_out::<V>(machine.actions.get(action), &mask);
-                let value = self.play_on::<V>();
+                self.run_rule::<V>(machine.actions.get(action), &mask);
+                let value = self.play_rollout::<V>();
                 worth.add_where(&mask, Numbers::Each(&value));
             }
-            outlook.consider(index, &mask, &worth);
+            lookahead.consider(index, &mask, &worth);
         }
-        outlook.before_candidate.restore(&mut self.registers, turns);
-        now.come_back(self);
+        lookahead.before_candidate.restore(&mut self.registers, turns);
+        now.restore_block(self);
     }
 
     /// Finish the turn and play some more at random, each run until it is over; the values then.
     #[inline(always)]
-    fn play_on<V: Vectors>(&mut self) -> Column {
+    fn play_rollout<V: Vectors>(&mut self) -> Column {
         let mut values = Column::ZERO;
         for turn in 1..=ROLLOUT_TURNS {
             V::turn(self, turn > 1);
             self.value_ends(turn, &mut values);
-            let mut goes_on = self.playing.clone();
-            goes_on.and_not(&self.ended);
-            goes_on.and_not(&self.registers.exceptional);
-            self.advance(&goes_on);
-            let mut over = goes_on.clone();
+            let mut continuing = self.playing.clone();
+            continuing.and_not(&self.ended);
+            continuing.and_not(&self.registers.exceptional);
+            self.advance(&continuing);
+            let mut over = continuing.clone();
             if turn < ROLLOUT_TURNS {
                 let (last_turn, now) = (Numbers::All(self.last_turn), self.now());
                 over.compare(Combine::And, Relation::Less, last_turn, Numbers::Each(&now));
             }
             if over.any() {
                 values.set_where(&over, Numbers::Each(self.value::<V>(&over)));
-                goes_on.and_not(&over);
+                continuing.and_not(&over);
             }
-            self.playing = goes_on;
+            self.playing = continuing;
             if !self.playing.any() {
                 break;
             }
@@ -204,7 +209,7 @@ impl Block<'_> {
 }
 
 /// What a block comes back to from looking ahead, beside its registers.
-struct Now<'a> {
+struct BlockCheckpoint<'a> {
     playing: Mask,
     policy: Integers,
     event: Integers,
@@ -217,8 +222,8 @@ struct Now<'a> {
     counters: Option<Counters<'a>>,
 }
 
-impl<'a> Now<'a> {
-    fn leave(block: &mut Block<'a>) -> Self {
+impl<'a> BlockCheckpoint<'a> {
+    fn of_block(block: &mut Block<'a>) -> Self {
         Self {
             playing: block.playing.clone(),
             policy: block.policy.clone(),
@@ -249,7 +254,7 @@ impl<'a> Now<'a> {
         }
     }
 
-    fn come_back(self, block: &mut Block<'a>) {
+    fn restore_block(self, block: &mut Block<'a>) {
         block.playing = self.playing;
         block.policy = self.policy;
         block.event = self.event;
@@ -270,7 +275,7 @@ mod tests {
 
     /// A program in which much depends on what is chosen: parameters, arrays, schedules, events that last, and an action
     /// that cannot be carried out too often, which it may be until some turn.
-    fn busy(until: u64) -> Program {
+    fn complex_program(until: u64) -> Program {
         let action = |id: &str, params: &str, preconditions: &str, effects: &str| {
             format!(
                 r#"{{"id": "{id}", "params": {params}, "preconditions": {preconditions}, "effects": [{effects}],
@@ -317,15 +322,15 @@ mod tests {
         )
     }
 
-    fn check_agreement(program: &Program, persona: &str, runs: u64, horizon: u64) {
+    fn assert_reports_agree(program: &Program, persona: &str, runs: u64, horizon: u64) {
         let options = format!(
             r#"{{"runs": {runs}, "first_run": 3, "seed": "5", "persona": "{persona}", "horizon": {horizon}, "digest": true,
                  "detail": true, "watch": [["state.a", 3], ["state.list[1]", 0.5], ["state.list", 1]], "threads": 1}}"#
         );
-        let expected = program.dry_run_by(Executor::Interpreter, options.as_bytes()).unwrap();
+        let expected = program.dry_run_with(Executor::Interpreter, options.as_bytes()).unwrap();
         for name in ["baseline", "avx2", "avx512"] {
-            if let Some(executor) = Executor::named(name) {
-                let report = program.dry_run_by(executor, options.as_bytes()).unwrap();
+            if let Some(executor) = Executor::from_name(name) {
+                let report = program.dry_run_with(executor, options.as_bytes()).unwrap();
                 assert_eq!(report, expected, "{persona} by {name}");
             }
         }
@@ -334,12 +339,12 @@ mod tests {
     #[test]
     fn every_persona_plays_in_lockstep_as_it_does_alone() {
         // Until turn 5 all runs are ordinary, until turn 9 some are not.
-        for program in [busy(5), busy(9)] {
-            assert!(program.plays_in_lockstep());
+        for program in [complex_program(5), complex_program(9)] {
+            assert!(program.is_vectorised());
             for persona in ["idle", "random", "greedy", "cautious", "saboteur"] {
-                check_agreement(&program, persona, 100, 25);
+                assert_reports_agree(&program, persona, 100, 25);
             }
-            check_agreement(&program, "planner", 15, 11);
+            assert_reports_agree(&program, "planner", 15, 11);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::personas::Persona;
 use crate::program::Program;
 use crate::state::State;
 
-use super::checkpoint::Footprints;
+use super::checkpoint::WriteSets;
 use super::code::{Code, Compiler};
 
 /// With more actions (or events) than this, what each run has chosen is carried out run by run: most would be
@@ -32,11 +32,11 @@ pub(crate) struct Machine {
     pub(super) lasting: Vec<usize>,
     /// For each of them, the last turn in which it goes on from before the runs begin, and when it began, as far as that
     /// tells their order.
-    pub(super) going_on: Vec<(f64, f64)>,
+    pub(super) ongoing: Vec<(f64, f64)>,
     /// For the personas that look ahead: the value of a run, if that can be told here, and the column for it.
     pub(super) value: Option<Code>,
     pub(super) value_column: usize,
-    pub(super) footprints: Footprints,
+    pub(super) write_sets: WriteSets,
     pub(super) columns: usize,
     pub(super) masks: usize,
     pub(super) actions_masked: bool,
@@ -52,10 +52,10 @@ impl Machine {
         let legal = plan.actions.iter().map(|action| compiler.condition_code(&action.legal)).collect();
         let when = plan.events.iter().map(|event| compiler.condition_code(&event.when)).collect();
         let ends = plan.losses.iter().chain(&plan.wins).map(|end| compiler.condition_code(end)).collect();
-        let mut carry_out = |consequence: &Consequence| compiler.consequence_code(consequence);
-        let actions = plan.actions.iter().map(|action| carry_out(&action.consequence)).collect();
-        let events = plan.events.iter().map(|event| carry_out(&event.consequence)).collect();
-        let sites = plan.sites.iter().map(|site| carry_out(&site.consequence())).collect();
+        let mut run_rule = |consequence: &Consequence| compiler.consequence_code(consequence);
+        let actions = plan.actions.iter().map(|action| run_rule(&action.consequence)).collect();
+        let events = plan.events.iter().map(|event| run_rule(&event.consequence)).collect();
+        let sites = plan.sites.iter().map(|site| run_rule(&site.consequence())).collect();
         let lasting = plan.events.iter().enumerate().filter(|(_, event)| event.turns > 1);
         let lasting: Vec<usize> = lasting.map(|(index, _)| index).collect();
         let value = plan.distances.as_ref().map(|distances| compiler.value_code(distances, value_column));
@@ -68,8 +68,8 @@ impl Machine {
             sites,
             value,
             value_column,
-            footprints: Footprints::new(&plan),
-            going_on: lasting.iter().map(|event| going_on(&plan, *event)).collect(),
+            write_sets: WriteSets::new(&plan),
+            ongoing: lasting.iter().map(|event| ongoing(&plan, *event)).collect(),
             lasting,
             columns: compiler.columns,
             masks: compiler.masks,
@@ -80,14 +80,14 @@ impl Machine {
     }
 
     /// Whether a persona can be played.
-    pub(crate) fn plays(&self, persona: Persona) -> bool {
+    pub(crate) fn supports(&self, persona: Persona) -> bool {
         self.value.is_some() || matches!(persona, Persona::Idle | Persona::Random)
     }
 }
 
 /// The last turn in which an event goes on from before the runs begin, and when it began; turn 0 where it does not.
 #[expect(clippy::cast_precision_loss, reason = "a place among few")]
-fn going_on(plan: &Plan, event: usize) -> (f64, f64) {
+fn ongoing(plan: &Plan, event: usize) -> (f64, f64) {
     let lasting = &plan.start.lasting;
     let found = lasting.iter().enumerate().find(|(_, (other, _))| *other == event);
     // Before everything that begins in the runs, and in their order.

@@ -1,13 +1,13 @@
 //! What a block of runs works with: columns, masks and arrays.
 
 use crate::ir::Plan;
-use crate::ir::types::{Condition, Deed, Relation, Scalar, Write};
+use crate::ir::types::{Condition, Mutation, Relation, Scalar, Write};
 
 use super::action_log;
 use super::code::{ACTIVE, Code, Loop, Operand, Step};
 use super::isa::Vectors;
-use super::lists::{List, reaches};
-use super::single_run::Place;
+use super::lists::{List, narrow_to_longer};
+use super::single_run::SingleRun;
 use super::vectors::{Column, Combine, Mask, Numbers, turn_of};
 
 /// The registers of a block of 64 runs.
@@ -166,7 +166,7 @@ impl Registers {
                     self.lists[*list].pop_where(mask);
                 }
                 Step::Schedule { site } => self.schedule(plan, *site),
-                Step::EachDeed { deed } => self.each_deed(plan, deed),
+                Step::EachMutation { mutation } => self.each_mutation(plan, mutation),
                 Step::NotEmpty { to, list } => {
                     let (zero, lengths) = (Numbers::All(0.0), Numbers::Each(self.lists[*list].length()));
                     self.masks[*to].compare(Combine::Set, Relation::Less, zero, lengths);
@@ -175,7 +175,7 @@ impl Registers {
                     for index in 0..self.lists[*list].longest() {
                         let (to, active) = self.mask_and(*current, *active);
                         to.clone_from(active);
-                        reaches(self.lists[*list].length(), index, &mut self.masks[*current]);
+                        narrow_to_longer(self.lists[*list].length(), index, &mut self.masks[*current]);
                         if !self.masks[*current].any() {
                             break;
                         }
@@ -209,7 +209,7 @@ impl Registers {
 
     fn each_value(&mut self, plan: &Plan, to: usize, scalar: &Scalar, active: usize) {
         for lane in self.masks[active].lanes() {
-            match Place::new(plan, self, lane).value(scalar) {
+            match SingleRun::new(plan, self, lane).value(scalar) {
                 Some(number) => self.set_number(to, lane, number),
                 None => self.exceptional.set(lane, true),
             }
@@ -219,7 +219,7 @@ impl Registers {
     fn each_condition(&mut self, plan: &Plan, to: usize, condition: &Condition, active: usize) {
         let mut result = Mask::NONE;
         for lane in self.masks[active].lanes() {
-            match Place::new(plan, self, lane).holds(condition) {
+            match SingleRun::new(plan, self, lane).holds(condition) {
                 Some(holds) => result.set(lane, holds),
                 None => self.exceptional.set(lane, true),
             }
@@ -262,7 +262,7 @@ impl Registers {
             self.set_number(other.due, lane, f64::INFINITY);
         }
         for (column, value) in &place.frozen {
-            let value = Place::new(plan, self, lane).value(value)?;
+            let value = SingleRun::new(plan, self, lane).value(value)?;
             self.set_number(*column, lane, value);
         }
         self.set_number(place.due, lane, turn_of(place.when, self.number(plan.turn, lane)));
@@ -273,7 +273,7 @@ impl Registers {
 
     /// Have scheduled in one run what is pending when it begins.
     #[expect(clippy::cast_precision_loss, reason = "a count of entries")]
-    pub(super) fn begin_schedule(&mut self, plan: &Plan, lane: usize) {
+    pub(super) fn load_pending(&mut self, plan: &Plan, lane: usize) {
         plan.sites.iter().for_each(|site| self.set_number(site.due, lane, f64::INFINITY));
         let pending = &plan.start.pending;
         for (order, (site, due)) in pending.iter().enumerate() {
@@ -296,15 +296,15 @@ impl Registers {
         }
     }
 
-    fn each_deed(&mut self, plan: &Plan, deed: &Deed) {
+    fn each_mutation(&mut self, plan: &Plan, mutation: &Mutation) {
         for lane in self.masks[ACTIVE].lanes() {
-            let done = action_log::one(plan, self, lane, deed);
-            self.note(lane, done);
+            let done = action_log::apply_mutation(plan, self, lane, mutation);
+            self.mark_failure(lane, done);
         }
     }
 
     /// Take note of what became of something done in one run.
-    pub(super) fn note(&mut self, lane: usize, done: Option<()>) {
+    pub(super) fn mark_failure(&mut self, lane: usize, done: Option<()>) {
         if done.is_none() {
             self.exceptional.set(lane, true);
         }

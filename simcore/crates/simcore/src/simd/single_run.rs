@@ -8,7 +8,7 @@ use super::registers::Registers;
 
 /// Where a value is worked out.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct SingleRun<'a> {
     pub(super) plan: &'a Plan,
     pub(super) registers: &'a Registers,
     pub(super) lane: usize,
@@ -16,7 +16,7 @@ pub(super) struct Place<'a> {
     pub(super) accumulator: f64,
 }
 
-impl Run for Place<'_> {
+impl Run for SingleRun<'_> {
     fn number(&self, column: usize) -> f64 {
         self.registers.number(column, self.lane)
     }
@@ -33,7 +33,7 @@ enum Stopped {
     AtTheEnd,
 }
 
-impl<'a> Place<'a> {
+impl<'a> SingleRun<'a> {
     pub(super) fn new(plan: &'a Plan, registers: &'a Registers, lane: usize) -> Self {
         Self { plan, registers, lane, element: 0.0, accumulator: 0.0 }
     }
@@ -123,13 +123,13 @@ impl<'a> Place<'a> {
                 self.registers.list(*list).elements(self.lane).any(|element| element == needle)
             }
             Condition::Some { source, condition } => {
-                self.each(source, |place| place.holds(condition).map(|holds| !holds))? == Stopped::Early
+                self.each(source, |run| run.holds(condition).map(|holds| !holds))? == Stopped::Early
             }
             Condition::Every { source, condition } => {
                 let mut seen = false;
-                let stopped = self.each(source, |place| {
+                let stopped = self.each(source, |run| {
                     seen = true;
-                    place.holds(condition)
+                    run.holds(condition)
                 })?;
                 seen && stopped == Stopped::AtTheEnd
             }
@@ -138,8 +138,8 @@ impl<'a> Place<'a> {
 
     fn fold(&self, fold: &Fold) -> Option<f64> {
         let mut total = self.value(&fold.start)?;
-        self.each(&fold.source, |place| {
-            total = Self { accumulator: total, ..*place }.value(&fold.body)?;
+        self.each(&fold.source, |run| {
+            total = Self { accumulator: total, ..*run }.value(&fold.body)?;
             Some(true)
         })?;
         Some(total)
@@ -153,8 +153,8 @@ impl<'a> Place<'a> {
     fn each(&self, source: &Source, mut visit: impl FnMut(&Self) -> Option<bool>) -> Option<Stopped> {
         let mut stopped = Stopped::AtTheEnd;
         for element in self.registers.list(source.list).elements(self.lane) {
-            let mut place = Self { element, ..*self };
-            if place.pass(&source.stages)? && stopped == Stopped::AtTheEnd && !visit(&place)? {
+            let mut run = Self { element, ..*self };
+            if run.pass(&source.stages)? && stopped == Stopped::AtTheEnd && !visit(&run)? {
                 stopped = Stopped::Early;
             }
             if stopped == Stopped::Early && source.stages.is_empty() {

@@ -27,10 +27,10 @@ impl Block<'_> {
             let persona = self.task.persona;
             if !matches!(persona, Persona::Idle | Persona::Random) {
                 self.open::<V>();
-                self.take_best::<V>();
+                self.apply_best::<V>();
             }
             V::turn(self, persona == Persona::Random);
-            self.conclude(result);
+            self.finish_turn(result);
         }
     }
 
@@ -41,9 +41,9 @@ impl Block<'_> {
         if acts_at_random {
             self.act_at_random::<V>();
         }
-        self.happen::<V>();
+        self.apply_events::<V>();
         self.decay();
-        self.judge::<V>();
+        self.check_end_conditions::<V>();
     }
 
     /// Carry out what is due, in the order of scheduling: nothing is ever due earlier than now. Done again, it does
@@ -70,13 +70,13 @@ impl Block<'_> {
         }
         loop {
             let orders = sites.iter().map(|site| self.registers.column(site.order));
-            let Some(first) = first_of(self.registers.due.iter().zip(orders)) else { return };
+            let Some(first) = least_of(self.registers.due.iter().zip(orders)) else { return };
             for (index, site) in sites.iter().enumerate() {
                 let order = self.registers.column(site.order).clone();
                 let Some(due) = self.registers.due.get_mut(index).filter(|due| due.any()) else { continue };
                 let hit = due.take_where_equal(&order, &first);
                 if hit.any() {
-                    self.carry_out::<V>(machine.sites.get(index), &hit);
+                    self.run_rule::<V>(machine.sites.get(index), &hit);
                 }
             }
         }
@@ -91,7 +91,7 @@ impl Block<'_> {
 
     /// What a rule does, wherever the mask is set.
     #[inline(always)]
-    pub(super) fn carry_out<V: Vectors>(&mut self, code: Option<&Code>, mask: &Mask) {
+    pub(super) fn run_rule<V: Vectors>(&mut self, code: Option<&Code>, mask: &Mask) {
         if let Some(code) = code {
             self.registers.mask_mut(ACTIVE).clone_from(mask);
             V::run(&mut self.registers, &self.machine.plan, code);
@@ -99,38 +99,38 @@ impl Block<'_> {
     }
 
     /// What the rule that each run has come to does in it.
-    pub(super) fn carry_out_each<'c>(
+    pub(super) fn run_rule_per_lane<'c>(
         &mut self,
         chosen: &Integers,
         rule: impl Fn(usize) -> Option<&'c Consequence>,
     ) {
         for (lane, &index) in chosen.0.iter().enumerate() {
             if let Some(consequence) = usize::try_from(index).ok().and_then(&rule) {
-                self.carry_out_in(lane, consequence);
+                self.run_rule_in(lane, consequence);
             }
         }
     }
 
-    fn carry_out_in(&mut self, lane: usize, consequence: &Consequence) {
-        let done = action_log::consequence(&self.machine.plan, &mut self.registers, lane, consequence);
-        self.registers.note(lane, done);
+    fn run_rule_in(&mut self, lane: usize, consequence: &Consequence) {
+        let done = action_log::apply_consequence(&self.machine.plan, &mut self.registers, lane, consequence);
+        self.registers.mark_failure(lane, done);
     }
 
     // --- events ---
 
     #[inline(always)]
-    fn happen<V: Vectors>(&mut self) {
+    fn apply_events<V: Vectors>(&mut self) {
         let machine = self.machine;
         let plan = &machine.plan;
         if plan.events.is_empty() {
             return;
         }
         let now = self.now();
-        self.see_what_goes_on(&now);
+        self.find_lasting_events(&now);
         let mut total = Column::ZERO;
         for (index, event) in plan.events.iter().enumerate() {
             let mut may = self.playing.clone();
-            self.narrow_to_possible::<V>(index, &mut may);
+            self.narrow_to_eligible::<V>(index, &mut may);
             total.add_where(&may, Numbers::All(event.weight));
             if let Some(eligible) = self.eligible.get_mut(index) {
                 eligible.clone_from(&may);
@@ -143,37 +143,37 @@ impl Block<'_> {
             let drawn = unit(mix(event.wrapping_add(counter.wrapping_add(INCREMENT))));
             *threshold = if *total <= 1.0 { drawn } else { drawn * *total };
         }
-        self.let_happen::<V>(&threshold, &now);
-        self.go_on::<V>();
+        self.apply_drawn_event::<V>(&threshold, &now);
+        self.apply_lasting_events::<V>();
     }
 
     /// Find where events that began earlier still last.
     #[inline(always)]
-    pub(super) fn see_what_goes_on(&mut self, now: &Column) {
-        for (goes_on, until) in self.goes_on.iter_mut().zip(&self.until) {
-            goes_on.compare(Combine::Set, Relation::AtMost, Numbers::Each(now), Numbers::Each(until));
-            goes_on.and(&self.playing);
+    pub(super) fn find_lasting_events(&mut self, now: &Column) {
+        for (lasting_now, until) in self.lasting_now.iter_mut().zip(&self.until) {
+            lasting_now.compare(Combine::Set, Relation::AtMost, Numbers::Each(now), Numbers::Each(until));
+            lasting_now.and(&self.playing);
         }
     }
 
     /// Leave a mask set where an event could be drawn.
     #[inline(always)]
-    pub(super) fn narrow_to_possible<V: Vectors>(&mut self, event: usize, mask: &mut Mask) {
+    pub(super) fn narrow_to_eligible<V: Vectors>(&mut self, event: usize, mask: &mut Mask) {
         let machine = self.machine;
         if let Some(place) = machine.lasting.iter().position(|lasting| *lasting == event)
-            && let Some(goes_on) = self.goes_on.get(place)
+            && let Some(lasting_now) = self.lasting_now.get(place)
         {
-            mask.and_not(goes_on);
+            mask.and_not(lasting_now);
         }
         if let Some(code) = machine.when.get(event) {
             let open = mask.clone();
-            where_it_holds::<V>(&mut self.registers, &machine.plan, code, &open, mask);
+            evaluate_condition::<V>(&mut self.registers, &machine.plan, code, &open, mask);
         }
     }
 
     /// Let the event happen that the draw has come to, if any.
     #[inline(always)]
-    fn let_happen<V: Vectors>(&mut self, threshold: &Column, now: &Column) {
+    fn apply_drawn_event<V: Vectors>(&mut self, threshold: &Column, now: &Column) {
         let machine = self.machine;
         let mut open = self.playing.clone();
         let mut reached = Column::ZERO;
@@ -192,23 +192,23 @@ impl Block<'_> {
                 counters.drawn(index, &hit);
             }
             if machine.events_masked {
-                self.carry_out::<V>(machine.events.get(index), &hit);
+                self.run_rule::<V>(machine.events.get(index), &hit);
             } else {
                 chosen.set_where(&hit, index as u64);
             }
             if event.turns > 1 {
-                self.begin_lasting(index, &hit, now);
+                self.start_lasting_event(index, &hit, now);
             }
         }
         if !machine.events_masked {
-            self.carry_out_each(&chosen, |index| {
+            self.run_rule_per_lane(&chosen, |index| {
                 machine.plan.events.get(index).map(|event| &event.consequence)
             });
         }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a count of turns")]
-    fn begin_lasting(&mut self, index: usize, hit: &Mask, now: &Column) {
+    fn start_lasting_event(&mut self, index: usize, hit: &Mask, now: &Column) {
         let Some(place) = self.machine.lasting.iter().position(|event| *event == index) else { return };
         let turns = self.machine.plan.events.get(index).map_or(1, |event| event.turns) as f64;
         if let (Some(until), Some(since)) = (self.until.get_mut(place), self.since.get_mut(place)) {
@@ -221,20 +221,20 @@ impl Block<'_> {
 
     /// What the events do that began earlier and still last, in the order in which they began.
     #[inline(always)]
-    fn go_on<V: Vectors>(&mut self) {
+    fn apply_lasting_events<V: Vectors>(&mut self) {
         let machine = self.machine;
-        if let ([index], [mask]) = (machine.lasting.as_slice(), self.goes_on.as_slice()) {
+        if let ([index], [mask]) = (machine.lasting.as_slice(), self.lasting_now.as_slice()) {
             let mask = mask.clone();
-            self.carry_out::<V>(machine.events.get(*index), &mask);
+            self.run_rule::<V>(machine.events.get(*index), &mask);
             return;
         }
-        while let Some(first) = first_of(self.goes_on.iter().zip(&self.since)) {
+        while let Some(first) = least_of(self.lasting_now.iter().zip(&self.since)) {
             for (place, index) in machine.lasting.iter().enumerate() {
-                let goes_on = self.goes_on.get_mut(place).filter(|goes_on| goes_on.any());
-                let (Some(goes_on), Some(since)) = (goes_on, self.since.get(place)) else { continue };
-                let hit = goes_on.take_where_equal(since, &first);
+                let lasting_now = self.lasting_now.get_mut(place).filter(|lasting_now| lasting_now.any());
+                let (Some(lasting_now), Some(since)) = (lasting_now, self.since.get(place)) else { continue };
+                let hit = lasting_now.take_where_equal(since, &first);
                 if hit.any() {
-                    self.carry_out::<V>(machine.events.get(*index), &hit);
+                    self.run_rule::<V>(machine.events.get(*index), &hit);
                 }
             }
         }
@@ -254,12 +254,12 @@ impl Block<'_> {
 
     /// The first condition that holds ends a run.
     #[inline(always)]
-    fn judge<V: Vectors>(&mut self) {
+    fn check_end_conditions<V: Vectors>(&mut self) {
         let machine = self.machine;
         let mut open = self.playing.clone();
         for (index, code) in machine.ends.iter().enumerate() {
             let mut holds = Mask::NONE;
-            where_it_holds::<V>(&mut self.registers, &machine.plan, code, &open, &mut holds);
+            evaluate_condition::<V>(&mut self.registers, &machine.plan, code, &open, &mut holds);
             self.condition.set_where(&holds, index as u64);
             open.and_not(&holds);
         }
@@ -270,7 +270,7 @@ impl Block<'_> {
     /// Account for the runs that are over, by a condition or at the horizon, and let the others come to their next
     /// turn.
     #[inline(always)]
-    fn conclude(&mut self, result: &mut Runs) {
+    fn finish_turn(&mut self, result: &mut Runs) {
         let mut over = Mask::NONE;
         let last_turn = Numbers::All(self.last_turn);
         over.compare(Combine::Set, Relation::AtMost, last_turn, Numbers::Each(&self.now()));
@@ -278,9 +278,9 @@ impl Block<'_> {
         over.or(&self.registers.exceptional);
         over.and(&self.playing);
         // The turn of a run that is over stays: it is how many it has had.
-        let mut goes_on = self.playing.clone();
-        goes_on.and_not(&over);
-        self.advance(&goes_on);
+        let mut continuing = self.playing.clone();
+        continuing.and_not(&over);
+        self.advance(&continuing);
         if over.any() {
             self.replace(&over, result);
         }
@@ -288,15 +288,15 @@ impl Block<'_> {
 
     /// Let runs come to their next turn.
     #[inline(always)]
-    pub(super) fn advance(&mut self, goes_on: &Mask) {
-        self.registers.column_mut(self.machine.plan.turn).add_where(goes_on, Numbers::All(1.0));
-        self.counter.add_where(goes_on, INCREMENT.wrapping_mul(1 << 32));
+    pub(super) fn advance(&mut self, continuing: &Mask) {
+        self.registers.column_mut(self.machine.plan.turn).add_where(continuing, Numbers::All(1.0));
+        self.counter.add_where(continuing, INCREMENT.wrapping_mul(1 << 32));
     }
 }
 
 /// Where a condition holds, among the runs in which it matters.
 #[inline(always)]
-pub(super) fn where_it_holds<V: Vectors>(
+pub(super) fn evaluate_condition<V: Vectors>(
     registers: &mut Registers,
     plan: &Plan,
     code: &Code,
@@ -305,12 +305,12 @@ pub(super) fn where_it_holds<V: Vectors>(
 ) {
     registers.mask_mut(ACTIVE).clone_from(active);
     V::run(registers, plan, code);
-    result.set_to_both(registers.mask(RESULT), active);
+    result.set_to_and(registers.mask(RESULT), active);
 }
 
 /// The least of the numbers whose masks are set, in each run; `None` when no mask is set anywhere.
 #[inline(always)]
-fn first_of<'a>(numbers: impl Iterator<Item = (&'a Mask, &'a Column)>) -> Option<Column> {
+fn least_of<'a>(numbers: impl Iterator<Item = (&'a Mask, &'a Column)>) -> Option<Column> {
     let mut first = Column([f64::INFINITY; LANES]);
     let mut is_there = false;
     for (mask, column) in numbers.filter(|(mask, _)| mask.any()) {

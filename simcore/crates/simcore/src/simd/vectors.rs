@@ -38,13 +38,13 @@ pub(super) enum Combine {
 }
 
 #[inline(always)]
-fn wide(holds: bool) -> u64 {
+fn to_mask(holds: bool) -> u64 {
     0_u64.wrapping_sub(u64::from(holds))
 }
 
 /// The number where the mask is set, 0 elsewhere.
 #[inline(always)]
-fn only(mask: u64, number: f64) -> f64 {
+fn masked_number(mask: u64, number: f64) -> f64 {
     f64::from_bits(number.to_bits() & mask)
 }
 
@@ -138,12 +138,12 @@ impl Column {
     // Adding nothing changes no number: −0, which it would change, is never stored.
     #[inline(always)]
     pub(super) fn add_where(&mut self, mask: &Mask, with: Numbers<'_>) {
-        self.update_where(mask, with, |old, mask, amount| old + only(mask, amount));
+        self.update_where(mask, with, |old, mask, amount| old + masked_number(mask, amount));
     }
 
     #[inline(always)]
     pub(super) fn subtract_where(&mut self, mask: &Mask, with: Numbers<'_>) {
-        self.update_where(mask, with, |old, mask, amount| old - only(mask, amount));
+        self.update_where(mask, with, |old, mask, amount| old - masked_number(mask, amount));
     }
 
     #[inline(always)]
@@ -181,7 +181,7 @@ impl Column {
     #[inline(always)]
     pub(super) fn truth(&mut self, mask: &Mask) {
         for (to, &mask) in self.0.iter_mut().zip(&mask.0) {
-            *to = only(mask, 1.0);
+            *to = masked_number(mask, 1.0);
         }
     }
 }
@@ -193,9 +193,9 @@ impl Mask {
     fn combine(&mut self, combine: Combine, with: impl Iterator<Item = bool>) {
         let both = self.0.iter_mut().zip(with);
         match combine {
-            Combine::Set => both.for_each(|(to, holds)| *to = wide(holds)),
-            Combine::And => both.for_each(|(to, holds)| *to &= wide(holds)),
-            Combine::Or => both.for_each(|(to, holds)| *to |= wide(holds)),
+            Combine::Set => both.for_each(|(to, holds)| *to = to_mask(holds)),
+            Combine::And => both.for_each(|(to, holds)| *to &= to_mask(holds)),
+            Combine::Or => both.for_each(|(to, holds)| *to |= to_mask(holds)),
         }
     }
 
@@ -232,7 +232,7 @@ impl Mask {
 
     #[inline(always)]
     pub(super) fn fill(&mut self, holds: bool) {
-        self.0 = [wide(holds); LANES];
+        self.0 = [to_mask(holds); LANES];
     }
 
     #[inline(always)]
@@ -258,7 +258,7 @@ impl Mask {
     }
 
     #[inline(always)]
-    pub(super) fn set_to_both(&mut self, a: &Self, b: &Self) {
+    pub(super) fn set_to_and(&mut self, a: &Self, b: &Self) {
         for (to, (a, b)) in self.0.iter_mut().zip(a.0.iter().zip(&b.0)) {
             *to = a & b;
         }
@@ -275,7 +275,7 @@ impl Mask {
     #[inline(always)]
     pub(super) fn add_infinite(&mut self, mask: &Self, column: &Column) {
         for ((to, &mask), &number) in self.0.iter_mut().zip(&mask.0).zip(&column.0) {
-            *to |= mask & wide(!number.is_finite());
+            *to |= mask & to_mask(!number.is_finite());
         }
     }
 
@@ -285,7 +285,7 @@ impl Mask {
         match numbers {
             Numbers::Each(column) => {
                 for ((to, &mask), &number) in self.0.iter_mut().zip(&mask.0).zip(&column.0) {
-                    *to |= mask & wide(number == 0.0);
+                    *to |= mask & to_mask(number == 0.0);
                 }
             }
             Numbers::All(number) => {
@@ -319,7 +319,7 @@ impl Mask {
     #[inline(always)]
     pub(super) fn set(&mut self, lane: usize, holds: bool) {
         if let Some(to) = self.0.get_mut(lane) {
-            *to = wide(holds);
+            *to = to_mask(holds);
         }
     }
 
@@ -363,7 +363,7 @@ impl Integers {
     #[inline(always)]
     pub(super) fn count_down(&mut self, mask: &Mask, at_zero: &mut Mask) {
         for ((to, &mask), hit) in self.0.iter_mut().zip(&mask.0).zip(&mut at_zero.0) {
-            *hit = mask & wide(*to == 0);
+            *hit = mask & to_mask(*to == 0);
             *to = to.wrapping_add(mask);
         }
     }
@@ -373,7 +373,7 @@ impl Integers {
     pub(super) fn equals(&self, number: u64) -> Mask {
         let mut equal = Mask::NONE;
         for (to, &own) in equal.0.iter_mut().zip(&self.0) {
-            *to = wide(own == number);
+            *to = to_mask(own == number);
         }
         equal
     }

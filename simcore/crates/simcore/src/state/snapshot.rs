@@ -52,7 +52,7 @@ impl State {
     /// `SNAPSHOT_INVALID`, or what the JSON border found.
     pub fn from_json(program: &Program, snapshot: &[u8]) -> Result<Self> {
         let value = strict_json::parse_canonical(snapshot)?;
-        let members = document::object(&value).map_err(|_| not_ours())?;
+        let members = document::object(&value).map_err(|_| invalid_snapshot())?;
         if members
             .get("rng_version")
             .is_some_and(|version| version.as_number() != count(RNG_VERSION).as_number())
@@ -60,16 +60,16 @@ impl State {
             let message = "the snapshot is of another version of the random numbers";
             return Err(Error::new(Code::SnapshotInvalid, message));
         }
-        restored(program, members).map_err(|_| not_ours())
+        parse_state(program, members).map_err(|_| invalid_snapshot())
     }
 }
 
-fn restored(program: &Program, snapshot: Members<'_, Value>) -> Result<State> {
+fn parse_state(program: &Program, snapshot: Members<'_, Value>) -> Result<State> {
     let entries = |name| document::list(document::field(snapshot, name)?);
     let tree = document::field(snapshot, "state")?;
     document::object(tree)?;
     document::field(snapshot, "rng_version")?;
-    only(snapshot, MEMBERS + usize::from(snapshot.get("rolls").is_some()))?;
+    check_member_count(snapshot, MEMBERS + usize::from(snapshot.get("rolls").is_some()))?;
     let mut size = Size::of(tree);
     let mut state = State {
         seed: seed(document::text(document::field(snapshot, "seed")?)?)?,
@@ -96,12 +96,12 @@ fn restored(program: &Program, snapshot: Members<'_, Value>) -> Result<State> {
     Ok(state)
 }
 
-fn not_ours() -> Error {
+fn invalid_snapshot() -> Error {
     Error::new(Code::SnapshotInvalid, "the snapshot was not made by this engine")
 }
 
 /// Refuse an object that has other members than the ones that were read.
-fn only(object: Members<'_, Value>, members: usize) -> Result<()> {
+fn check_member_count(object: Members<'_, Value>, members: usize) -> Result<()> {
     if object.len() == members { Ok(()) } else { Err(document::invalid("other members are not expected")) }
 }
 
@@ -115,7 +115,7 @@ fn scheduled(program: &Program, entry: &Value) -> Result<Scheduled> {
     let effects =
         Effect::scheduled(document::field(entry, "effects")?, &mut Compiling::new(program.turn_minutes))?;
     let due = document::count(document::field(entry, "due")?)?;
-    only(entry, 3)?;
+    check_member_count(entry, 3)?;
     Ok(Scheduled::new(document::text(document::field(entry, "id")?)?.into(), due, effects, u64::MAX))
 }
 
@@ -124,13 +124,13 @@ fn lasting(program: &Program, entry: &Value) -> Result<Lasting> {
     let id = document::text(document::field(entry, "id")?)?;
     let event = program.events.iter().position(|event| *event.id == *id);
     let event = event.ok_or_else(|| document::invalid("there is no such event"))?;
-    only(entry, 2)?;
+    check_member_count(entry, 2)?;
     Ok(Lasting { event, until: document::count(document::field(entry, "until")?)? })
 }
 
 fn log_line(line: &Value) -> Result<Arc<LogLine>> {
     let line = document::object(line)?;
-    only(line, 3)?;
+    check_member_count(line, 3)?;
     Ok(Arc::new(LogLine {
         turn: document::count(document::field(line, "turn")?)?,
         message: document::text(document::field(line, "message")?)?.into(),
@@ -139,7 +139,7 @@ fn log_line(line: &Value) -> Result<Arc<LogLine>> {
 }
 
 fn status(program: &Program, given: Members<'_, Value>) -> Result<Status> {
-    let status = status_named(program, given)?;
+    let status = status_from_name(program, given)?;
     let expected = status.value(program);
     if document::object(&expected)?.iter().map(text_of).eq(given.iter().map(text_of)) {
         Ok(status)
@@ -153,7 +153,7 @@ fn text_of<'a>((key, value): (&'a str, &'a Value)) -> (&'a str, Option<&'a str>,
     (key, value.as_text(), matches!(value, Value::Null))
 }
 
-fn status_named(program: &Program, status: Members<'_, Value>) -> Result<Status> {
+fn status_from_name(program: &Program, status: Members<'_, Value>) -> Result<Status> {
     let find = |conditions: &[Condition]| {
         let id = document::text(document::field(status, "condition")?)?;
         let index = conditions.iter().position(|condition| *condition.id == *id);

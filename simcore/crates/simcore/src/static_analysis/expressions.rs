@@ -5,27 +5,27 @@ use crate::ir::types::{Condition, Fold, Operation, Scalar, Source, Stage};
 use super::interval::{Interval, Order};
 use super::states::{List, States};
 use super::texts::Texts;
-use super::{Sure, Unsure};
+use super::{Known, Unknown};
 
 /// How many elements are gone through one by one, as the reference does.
 const FEW: usize = 64;
 
 /// Reads expressions over sets of states.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct AbstractEvaluator {
     pub(super) texts: Texts,
 }
 
-impl Reader {
+impl AbstractEvaluator {
     /// What a value may be.
-    pub(super) fn value(&self, scalar: &Scalar, states: &States) -> Sure<Interval> {
+    pub(super) fn value(&self, scalar: &Scalar, states: &States) -> Known<Interval> {
         match scalar {
             Scalar::Constant(number) => Ok(Interval::only(*number)),
             Scalar::Column(column) => Ok(states.column(*column)),
             Scalar::Calculation { operation, first, rest } => {
                 let first = self.value(first, states)?;
                 rest.iter()
-                    .try_fold(first, |first, next| calculated(*operation, first, self.value(next, states)?))
+                    .try_fold(first, |first, next| calculate(*operation, first, self.value(next, states)?))
             }
             Scalar::Negative(operand) => Interval::only(0.0).difference(self.value(operand, states)?),
             Scalar::Choice { condition, then, otherwise } => self.choice(condition, then, otherwise, states),
@@ -35,8 +35,8 @@ impl Reader {
             }
             Scalar::Element => Ok(states.element),
             Scalar::Accumulator => Ok(states.accumulator),
-            Scalar::Fold(fold) => self.folded(fold, states),
-            Scalar::Interpreted(_) => Err(Unsure),
+            Scalar::Fold(fold) => self.fold(fold, states),
+            Scalar::Interpreted(_) => Err(Unknown),
         }
     }
 
@@ -46,11 +46,11 @@ impl Reader {
         then: &Scalar,
         otherwise: &Scalar,
         states: &States,
-    ) -> Sure<Interval> {
+    ) -> Known<Interval> {
         if let Condition::True(tested) = condition
             && !matches!(tested, Scalar::Column(_) | Scalar::Truth(_))
         {
-            return Err(Unsure); // the reference knows more of such a value than that it is not 0
+            return Err(Unknown); // the reference knows more of such a value than that it is not 0
         }
         let mut holding = states.clone();
         let then = if self.assume(condition, true, &mut holding)? {
@@ -64,37 +64,37 @@ impl Reader {
         } else {
             None
         };
-        self.texts.together(then, otherwise)?.ok_or(Unsure)
+        self.texts.join_options(then, otherwise)?.ok_or(Unknown)
     }
 
-    fn folded(&self, fold: &Fold, states: &States) -> Sure<Interval> {
-        if let Some(list) = counted(fold) {
+    fn fold(&self, fold: &Fold, states: &States) -> Known<Interval> {
+        if let Some(list) = counted_list(fold) {
             return Ok(states.list(list).length());
         }
         let source = self.elements(&fold.source, states)?;
         let mut total = self.value(&fold.start, states)?;
         let mut result = (source.least == 0).then_some(total);
-        let Some(element) = source.element else { return result.ok_or(Unsure) };
+        let Some(element) = source.element else { return result.ok_or(Unknown) };
         let mut inside = states.clone();
         for done in 1..=source.most {
             (inside.element, inside.accumulator) = (element, total);
             let next = self.value(&fold.body, &inside)?;
             if done >= source.least || next == total {
-                result = self.texts.together(result, Some(next))?;
+                result = self.texts.join_options(result, Some(next))?;
             }
             if next == total {
                 break;
             }
             if done > FEW {
-                return Err(Unsure);
+                return Err(Unknown);
             }
             total = next;
         }
-        result.ok_or(Unsure)
+        result.ok_or(Unknown)
     }
 
     /// What an iteration goes through.
-    fn elements(&self, source: &Source, states: &States) -> Sure<List> {
+    fn elements(&self, source: &Source, states: &States) -> Known<List> {
         let mut list = states.list(source.list);
         let mut inside = states.clone();
         for stage in &source.stages {
@@ -123,7 +123,7 @@ impl Reader {
     /// Whether a condition may hold, or not, in some of the states, which are cut to those where it may.
     ///
     /// When it may not, what is left of the states means nothing.
-    pub(super) fn assume(&self, condition: &Condition, wanted: bool, states: &mut States) -> Sure<bool> {
+    pub(super) fn assume(&self, condition: &Condition, wanted: bool, states: &mut States) -> Known<bool> {
         match condition {
             Condition::Constant(holds) => Ok(*holds == wanted),
             Condition::True(Scalar::Truth(condition)) => self.assume(condition, wanted, states),
@@ -136,8 +136,8 @@ impl Reader {
                 let order = Order::of(*relation, wanted);
                 let (mine, theirs) = (self.value(one, states)?, self.value(other, states)?);
                 Ok(self.texts.may_hold(order, mine, theirs)?
-                    && self.cut(one, order, theirs, states)?
-                    && self.cut(other, order.flipped(), mine, states)?)
+                    && self.refine(one, order, theirs, states)?
+                    && self.refine(other, order.flip(), mine, states)?)
             }
             Condition::Not(condition) => self.assume(condition, !wanted, states),
             Condition::All(items) if wanted => self.each(items, true, states),
@@ -169,12 +169,12 @@ impl Reader {
                 inside.element = element;
                 Ok((!wanted && found.least == 0) || self.assume(condition, wanted, &mut inside)?)
             }
-            Condition::Interpreted(_) => Err(Unsure),
+            Condition::Interpreted(_) => Err(Unknown),
         }
     }
 
     /// Whether all of several conditions may hold, or none of them.
-    fn each(&self, items: &[Condition], wanted: bool, states: &mut States) -> Sure<bool> {
+    fn each(&self, items: &[Condition], wanted: bool, states: &mut States) -> Known<bool> {
         for item in items {
             if !self.assume(item, wanted, states)? {
                 return Ok(false);
@@ -184,11 +184,11 @@ impl Reader {
     }
 
     /// Whether some of several conditions may hold, or fail to; the states are cut where just one of them may.
-    fn some(&self, items: &[Condition], wanted: bool, states: &mut States) -> Sure<bool> {
+    fn some(&self, items: &[Condition], wanted: bool, states: &mut States) -> Known<bool> {
         if let [Condition::All(first), Condition::All(second)] = items
             && matches!((first.as_slice(), second.as_slice()), ([_, _], [Condition::Not(_), _]))
         {
-            return Err(Unsure); // a choice, of which the reference knows that its branches exclude each other
+            return Err(Unknown); // a choice, of which the reference knows that its branches exclude each other
         }
         let mut left = states.clone();
         let mut found = 0;
@@ -210,12 +210,12 @@ impl Reader {
     }
 
     /// Cut what a comparison names to what it leaves; whether anything is left.
-    fn cut(&self, scalar: &Scalar, order: Order, other: Interval, states: &mut States) -> Sure<bool> {
+    fn refine(&self, scalar: &Scalar, order: Order, other: Interval, states: &mut States) -> Known<bool> {
         if let Scalar::Fold(fold) = scalar
-            && let Some(list) = counted(fold)
+            && let Some(list) = counted_list(fold)
         {
             let found = states.list(list);
-            let Some(kept) = order.kept(found.length(), other) else { return Ok(false) };
+            let Some(kept) = order.narrow(found.length(), other) else { return Ok(false) };
             states.put_list(list, found.of_length(kept));
             return Ok(true);
         }
@@ -226,14 +226,14 @@ impl Reader {
             _ => None,
         };
         let Some(place) = place else { return Ok(true) };
-        let kept = self.texts.kept(order, *place, other)?;
+        let kept = self.texts.narrow(order, *place, other)?;
         *place = kept.unwrap_or(*place);
         Ok(kept.is_some())
     }
 }
 
 /// The array whose elements a fold counts, as JSONLogic counts: by adding ones.
-fn counted(fold: &Fold) -> Option<usize> {
+fn counted_list(fold: &Fold) -> Option<usize> {
     let Scalar::Calculation { operation: Operation::Add, first, rest } = &fold.body else { return None };
     let adds_one = match (&**first, rest.as_slice()) {
         (Scalar::Accumulator, [Scalar::Constant(one)]) | (Scalar::Constant(one), [Scalar::Accumulator]) => {
@@ -245,7 +245,7 @@ fn counted(fold: &Fold) -> Option<usize> {
     (adds_one && from_nothing && fold.source.stages.is_empty()).then_some(fold.source.list)
 }
 
-fn calculated(operation: Operation, one: Interval, other: Interval) -> Sure<Interval> {
+fn calculate(operation: Operation, one: Interval, other: Interval) -> Known<Interval> {
     match operation {
         Operation::Add => one.sum(other),
         Operation::Subtract => one.difference(other),

@@ -2,7 +2,7 @@
 
 use crate::ir::types::Relation;
 
-use super::{Sure, Unsure, texts};
+use super::{Known, Unknown, texts};
 
 /// Beyond this a number has run away, as the reference has it.
 const LARGE: f64 = 1e15;
@@ -74,36 +74,36 @@ impl Interval {
     }
 
     /// It, if it is within what may be calculated without running away.
-    pub(super) fn tame(self) -> Sure<Self> {
-        if self.low >= -LARGE && self.high <= LARGE { Ok(self) } else { Err(Unsure) }
+    pub(super) fn check_bounded(self) -> Known<Self> {
+        if self.low >= -LARGE && self.high <= LARGE { Ok(self) } else { Err(Unknown) }
     }
 
-    pub(super) fn sum(self, other: Self) -> Sure<Self> {
+    pub(super) fn sum(self, other: Self) -> Known<Self> {
         finite(self.low + other.low, self.high + other.high, self.whole && other.whole)
     }
 
-    pub(super) fn difference(self, other: Self) -> Sure<Self> {
+    pub(super) fn difference(self, other: Self) -> Known<Self> {
         finite(self.low - other.high, self.high - other.low, self.whole && other.whole)
     }
 
-    pub(super) fn product(self, other: Self) -> Sure<Self> {
+    pub(super) fn product(self, other: Self) -> Known<Self> {
         let corners =
             [self.low * other.low, self.low * other.high, self.high * other.low, self.high * other.high];
-        spanned(corners, self.whole && other.whole)
+        span(corners, self.whole && other.whole)
     }
 
-    pub(super) fn quotient(self, other: Self) -> Sure<Self> {
+    pub(super) fn quotient(self, other: Self) -> Known<Self> {
         if other.may_be_false() {
-            return Err(Unsure);
+            return Err(Unknown);
         }
         let corners =
             [self.low / other.low, self.low / other.high, self.high / other.low, self.high / other.high];
-        spanned(corners, false)
+        span(corners, false)
     }
 
-    pub(super) fn remainder(self, other: Self) -> Sure<Self> {
+    pub(super) fn remainder(self, other: Self) -> Known<Self> {
         if other.may_be_false() {
-            return Err(Unsure);
+            return Err(Unknown);
         }
         if self.low == self.high && other.low == other.high {
             return Ok(Self::only(self.low % other.low + 0.0));
@@ -122,14 +122,14 @@ impl Interval {
     }
 }
 
-fn spanned(corners: [f64; 4], whole: bool) -> Sure<Interval> {
+fn span(corners: [f64; 4], whole: bool) -> Known<Interval> {
     let low = corners.into_iter().fold(f64::INFINITY, f64::min);
     let high = corners.into_iter().fold(f64::NEG_INFINITY, f64::max);
     finite(low, high, whole)
 }
 
-fn finite(low: f64, high: f64, whole: bool) -> Sure<Interval> {
-    if low.is_finite() && high.is_finite() { Ok(Interval::new(low, high, whole)) } else { Err(Unsure) }
+fn finite(low: f64, high: f64, whole: bool) -> Known<Interval> {
+    if low.is_finite() && high.is_finite() { Ok(Interval::new(low, high, whole)) } else { Err(Unknown) }
 }
 
 /// How one value stands to another: the relations of plans, and what they are from the other side.
@@ -157,7 +157,7 @@ impl Order {
     }
 
     /// The same with its sides exchanged.
-    pub(super) fn flipped(self) -> Self {
+    pub(super) fn flip(self) -> Self {
         match self {
             Self::Less => Self::More,
             Self::AtMost => Self::AtLeast,
@@ -192,7 +192,7 @@ impl Order {
     }
 
     /// The numbers of an interval that stand so to some number of another.
-    pub(super) fn kept(self, value: Interval, other: Interval) -> Option<Interval> {
+    pub(super) fn narrow(self, value: Interval, other: Interval) -> Option<Interval> {
         let Interval { mut low, mut high, whole, .. } = value;
         if matches!(self, Self::AtMost | Self::Same) {
             high = high.min(other.high);

@@ -45,13 +45,13 @@ impl List {
         Self {
             least: self.least.min(other.least),
             most: self.most.max(other.most),
-            element: joined(self.element, other.element),
+            element: join_options(self.element, other.element),
         }
     }
 }
 
 /// What may be on either side.
-pub(super) fn joined(one: Option<Interval>, other: Option<Interval>) -> Option<Interval> {
+pub(super) fn join_options(one: Option<Interval>, other: Option<Interval>) -> Option<Interval> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.join(other)),
         (one, other) => one.or(other),

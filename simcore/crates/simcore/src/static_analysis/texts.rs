@@ -1,11 +1,11 @@
 //! The texts that may stand somewhere, as bits: an interval of their places could not tell them apart.
 
 use crate::ir::Plan;
-use crate::ir::types::{Deed, Kind, Scalar};
+use crate::ir::types::{Kind, Mutation, Scalar};
 
 use super::interval::{Interval, Order};
-use super::states::joined;
-use super::{Sure, Unsure};
+use super::states::join_options;
+use super::{Known, Unknown};
 
 /// The places, among all texts of a scenario, of those that rules put somewhere; the empty one is the first.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ const EMPTY: u64 = 1;
 
 impl Texts {
     /// The texts of a plan, if they are few enough.
-    pub(super) fn of(plan: &Plan) -> Sure<Self> {
+    pub(super) fn of(plan: &Plan) -> Known<Self> {
         let mut places = vec![0.0];
         let layout = &plan.layout;
         let is_text = |slot: usize| layout.slots.get(slot).is_some_and(|slot| slot.kind == Kind::Text);
@@ -27,41 +27,41 @@ impl Texts {
         );
         for param in plan.actions.iter().flat_map(|action| &action.params) {
             if param.kind == Kind::Text {
-                let crate::ir::Domain::Options(options) = &param.domain else { return Err(Unsure) };
+                let crate::ir::Domain::Options(options) = &param.domain else { return Err(Unknown) };
                 places.extend(options);
             }
         }
-        for deed in plan.deeds() {
-            match deed {
-                Deed::Write { slot, value: Scalar::Constant(place), .. } if is_text(*slot) => {
+        for mutation in plan.mutations() {
+            match mutation {
+                Mutation::Write { slot, value: Scalar::Constant(place), .. } if is_text(*slot) => {
                     places.push(*place);
                 }
-                Deed::WriteItem { list, value: Scalar::Constant(place), .. }
-                | Deed::Push { list, value: Scalar::Constant(place) }
+                Mutation::WriteItem { list, value: Scalar::Constant(place), .. }
+                | Mutation::Push { list, value: Scalar::Constant(place) }
                     if of_texts(*list) =>
                 {
                     places.push(*place);
                 }
-                Deed::Assign { list, items } if of_texts(*list) => places.extend(items),
+                Mutation::Assign { list, items } if of_texts(*list) => places.extend(items),
                 _ => {}
             }
         }
         places.sort_by(f64::total_cmp);
         places.dedup();
-        if places.len() <= 64 { Ok(Self(places)) } else { Err(Unsure) }
+        if places.len() <= 64 { Ok(Self(places)) } else { Err(Unknown) }
     }
 
     /// A text, of which only the place may be known so far.
-    pub(super) fn text(&self, value: Interval) -> Sure<Interval> {
+    pub(super) fn text(&self, value: Interval) -> Known<Interval> {
         if value.texts != 0 {
             return Ok(value);
         }
         let bit = self.0.iter().position(|place| value.low == value.high && *place == value.low);
-        bit.map(|bit| Interval::of_texts(1 << bit)).ok_or(Unsure)
+        bit.map(|bit| Interval::of_texts(1 << bit)).ok_or(Unknown)
     }
 
     /// Whether a relation holds between some values of two sets, be they numbers or texts.
-    pub(super) fn may_hold(&self, order: Order, one: Interval, other: Interval) -> Sure<bool> {
+    pub(super) fn may_hold(&self, order: Order, one: Interval, other: Interval) -> Known<bool> {
         if one.texts | other.texts == 0 {
             return Ok(order.may_hold(one, other));
         }
@@ -70,9 +70,9 @@ impl Texts {
     }
 
     /// The values of a set that stand so to some value of another.
-    pub(super) fn kept(&self, order: Order, value: Interval, other: Interval) -> Sure<Option<Interval>> {
+    pub(super) fn narrow(&self, order: Order, value: Interval, other: Interval) -> Known<Option<Interval>> {
         if value.texts == 0 {
-            return Ok(order.kept(value, other));
+            return Ok(order.narrow(value, other));
         }
         let others = self.places(other)?;
         let kept = self
@@ -83,20 +83,24 @@ impl Texts {
     }
 
     /// What may be on either side.
-    pub(super) fn together(&self, one: Option<Interval>, other: Option<Interval>) -> Sure<Option<Interval>> {
+    pub(super) fn join_options(
+        &self,
+        one: Option<Interval>,
+        other: Option<Interval>,
+    ) -> Known<Option<Interval>> {
         match (one, other) {
             (Some(one), Some(other)) if one.texts | other.texts != 0 => {
                 Ok(Some(self.text(one)?.join(self.text(other)?)))
             }
-            _ => Ok(joined(one, other)),
+            _ => Ok(join_options(one, other)),
         }
     }
 
-    fn places(&self, value: Interval) -> Sure<Vec<f64>> {
+    fn places(&self, value: Interval) -> Known<Vec<f64>> {
         if value.texts != 0 {
             return Ok(self.bits(value.texts).map(|(_, place)| place).collect());
         }
-        if value.low == value.high { Ok(vec![value.low]) } else { Err(Unsure) }
+        if value.low == value.high { Ok(vec![value.low]) } else { Err(Unknown) }
     }
 
     fn bits(&self, texts: u64) -> impl Iterator<Item = (u64, f64)> {

@@ -31,7 +31,7 @@ pub(super) fn literal(text: &str) -> Option<(&str, bool)> {
 /// The value of a literal; infinite when it does not fit.
 pub(super) fn value(literal: &str, is_integer: bool) -> f64 {
     if is_integer && literal.len() <= DISTINCT_DIGITS {
-        small(literal)
+        parse_small(literal)
     } else {
         literal.parse().unwrap_or(f64::INFINITY)
     }
@@ -39,7 +39,7 @@ pub(super) fn value(literal: &str, is_integer: bool) -> f64 {
 
 /// The value of a literal of a few digits and perhaps a minus.
 #[expect(clippy::cast_precision_loss, reason = "so few digits are exact")]
-fn small(literal: &str) -> f64 {
+fn parse_small(literal: &str) -> f64 {
     let digits = literal.strip_prefix('-').unwrap_or(literal);
     let value = digits.bytes().fold(0_u64, |value, digit| value * 10 + u64::from(digit & 15)) as f64;
     if digits.len() < literal.len() { -value } else { value }

@@ -31,7 +31,7 @@ pub(super) struct Limits {
     pub(super) any_integer: bool,
     pub(super) max_depth: usize,
     /// Whether to tell if a document is in canonical form.
-    pub(super) tells_canonical: bool,
+    pub(super) detect_canonical: bool,
 }
 
 /// A recursive-descent parser; its depth is bounded, so recursion is safe.
@@ -56,7 +56,7 @@ const FIRST_BYTE_OF_U_E000: u8 = 0xEE;
 impl<'a, B: Builder<'a>> Parser<'a, B> {
     pub(super) fn new(text: &'a str, limits: Limits, builder: B) -> Self {
         let (items, members) = (Vec::new(), Vec::new());
-        Self { text, at: 0, nodes: 0, canonical: limits.tells_canonical, limits, builder, items, members }
+        Self { text, at: 0, nodes: 0, canonical: limits.detect_canonical, limits, builder, items, members }
     }
 
     /// The document, and whether it is known to be in canonical form.
@@ -82,9 +82,9 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
                 let text = self.string(MAX_STRING_BYTES, Code::StringTooLong)?;
                 Ok(self.builder.text(text))
             }
-            Some(b't') if self.take("true") => Ok(self.builder.boolean(true)),
-            Some(b'f') if self.take("false") => Ok(self.builder.boolean(false)),
-            Some(b'n') if self.take("null") => Ok(self.builder.null()),
+            Some(b't') if self.consume("true") => Ok(self.builder.boolean(true)),
+            Some(b'f') if self.consume("false") => Ok(self.builder.boolean(false)),
+            Some(b'n') if self.consume("null") => Ok(self.builder.null()),
             _ => self.number(),
         }
     }
@@ -95,7 +95,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
         // The keys so far, once some came out of order.
         let mut known: Option<BTreeSet<B::Text>> = None;
         let mut sorted = true;
-        if self.take_byte(b'}') {
+        if self.consume_byte(b'}') {
             return Ok(self.builder.object(&mut self.members, start));
         }
         loop {
@@ -104,27 +104,28 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
                 return Err(self.fail(Code::InvalidJson, "expected a key in double quotes"));
             }
             let key = self.string(MAX_KEY_BYTES, Code::KeyTooLong)?;
-            self.canonical = self.canonical && self.is_ordered_alike(place);
+            self.canonical = self.canonical && self.has_same_order(place);
             let own = self.members.get(start..).unwrap_or_default();
             if own.last().is_some_and(|(last, _)| *last >= key) || !sorted {
                 sorted = false;
-                if is_known(own, &mut known, &key) {
-                    let message = format!("the key {} appears twice in one object", self.shown_at(place));
+                if is_duplicate(own, &mut known, &key) {
+                    let message =
+                        format!("the key {} appears twice in one object", self.format_key_at(place));
                     return Err(self.fail_at(Code::DuplicateKey, &message, place));
                 }
             }
             self.skip_space();
-            if !self.take_byte(b':') {
+            if !self.consume_byte(b':') {
                 return Err(self.fail(Code::InvalidJson, "expected ':' after the key"));
             }
             self.skip_space();
             let value = self.value(depth)?;
             self.members.push((key, value));
             self.skip_space();
-            if self.take_byte(b'}') {
+            if self.consume_byte(b'}') {
                 break;
             }
-            if !self.take_byte(b',') {
+            if !self.consume_byte(b',') {
                 return Err(self.fail(Code::InvalidJson, "expected ',' or '}'"));
             }
             self.skip_space();
@@ -137,7 +138,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
     }
 
     /// Whether the key that began at a place is ordered by its code units as it is by its code points.
-    fn is_ordered_alike(&self, place: usize) -> bool {
+    fn has_same_order(&self, place: usize) -> bool {
         let key = self.text.as_bytes().get(place..self.at).unwrap_or_default();
         key.iter().all(|byte| *byte < FIRST_BYTE_OF_U_E000)
     }
@@ -145,17 +146,17 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
     fn array(&mut self, depth: usize) -> Result<B::Value> {
         self.enter(depth)?;
         let start = self.items.len();
-        if self.take_byte(b']') {
+        if self.consume_byte(b']') {
             return Ok(self.builder.array(&mut self.items, start));
         }
         loop {
             let item = self.value(depth)?;
             self.items.push(item);
             self.skip_space();
-            if self.take_byte(b']') {
+            if self.consume_byte(b']') {
                 return Ok(self.builder.array(&mut self.items, start));
             }
-            if !self.take_byte(b',') {
+            if !self.consume_byte(b',') {
                 return Err(self.fail(Code::InvalidJson, "expected ',' or ']'"));
             }
             self.skip_space();
@@ -176,7 +177,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
         let start = self.at;
         self.at += 1;
         let plain = self.plain();
-        let (text, length) = if self.take_byte(b'"') {
+        let (text, length) = if self.consume_byte(b'"') {
             (self.builder.plain(plain), plain.len())
         } else {
             let text = self.long_string(start, plain)?;
@@ -301,25 +302,25 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
     }
 
     #[inline]
-    fn take_byte(&mut self, byte: u8) -> bool {
+    fn consume_byte(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found
     }
 
-    fn take(&mut self, token: &str) -> bool {
+    fn consume(&mut self, token: &str) -> bool {
         let found = self.rest().starts_with(token);
         self.at += if found { token.len() } else { 0 };
         found
     }
 
     /// The key that stands at a place, as it may stand in a message.
-    fn shown_at(&mut self, place: usize) -> String {
+    fn format_key_at(&mut self, place: usize) -> String {
         let after = std::mem::replace(&mut self.at, place + 1);
         let plain = self.plain();
         let key = if self.peek() == Some(b'"') { Ok(plain.into()) } else { self.long_string(place, plain) };
         self.at = after;
-        shown(&key.unwrap_or_default())
+        format_key(&key.unwrap_or_default())
     }
 
     fn fail(&self, code: Code, message: &str) -> Error {
@@ -337,7 +338,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
 /// How many bytes of a string stand for themselves, looked at by eight.
 fn plain_length(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks();
-    let others = words.iter().map(|word| others(u64::from_le_bytes(*word)));
+    let others = words.iter().map(|word| special_bytes(u64::from_le_bytes(*word)));
     if let Some((at, others)) = others.enumerate().find(|(_, others)| *others != 0) {
         return at * size_of::<u64>() + (others.trailing_zeros() / u8::BITS) as usize;
     }
@@ -346,7 +347,7 @@ fn plain_length(bytes: &[u8]) -> usize {
 }
 
 /// The high bits of the bytes that do not stand for themselves; those above the lowest of them may be too many.
-fn others(word: u64) -> u64 {
+fn special_bytes(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xFF;
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
     let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
@@ -354,7 +355,7 @@ fn others(word: u64) -> u64 {
 }
 
 /// Whether a key is among those of an object, some of which came out of order.
-fn is_known<K: Clone + Ord, V>(members: &[(K, V)], known: &mut Option<BTreeSet<K>>, key: &K) -> bool {
+fn is_duplicate<K: Clone + Ord, V>(members: &[(K, V)], known: &mut Option<BTreeSet<K>>, key: &K) -> bool {
     if members.len() < FEW {
         return members.iter().any(|(name, _)| name == key);
     }
@@ -365,7 +366,7 @@ fn is_known<K: Clone + Ord, V>(members: &[(K, V)], known: &mut Option<BTreeSet<K
 }
 
 /// A key as it may stand in a message: short, and with nothing that could disturb a terminal.
-fn shown(key: &str) -> String {
+fn format_key(key: &str) -> String {
     let safe: String = key.chars().take(40).map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect();
     format!("'{safe}'")
 }

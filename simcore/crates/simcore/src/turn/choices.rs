@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use crate::change_log::Record;
+use crate::change_log::ChangeLog;
 use crate::error::Result;
 use crate::program::{Action, Program};
 use crate::rng::{choose, draw, stream_key};
@@ -38,7 +38,7 @@ impl PolicyDraws {
     }
 
     /// The next draw.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub(crate) fn next_draw(&mut self) -> u64 {
         let value = draw(self.seed, *POLICY_KEY, self.turn, self.index);
         self.index += 1;
         value
@@ -49,7 +49,7 @@ impl PolicyDraws {
         if choices.is_empty() {
             return None;
         }
-        choices.get(usize::try_from(choose(self.next(), choices.len() as u64)).unwrap_or(0))
+        choices.get(usize::try_from(choose(self.next_draw(), choices.len() as u64)).unwrap_or(0))
     }
 }
 
@@ -61,14 +61,14 @@ pub(crate) fn legal_choices<'a>(
     program: &'a Program,
     state: &State,
     draws: &mut PolicyDraws,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Vec<Choice<'a>>> {
-    let state = opened(state, record)?;
+    let state = open_copy(state, record)?;
     let mut choices = Vec::new();
     for (index, action) in program.actions.iter().enumerate() {
         let tries = if action.params.is_empty() { 1 } else { PARAM_TRIES };
         for _ in 0..tries {
-            let params = action.params.sample(|| draws.next())?;
+            let params = action.params.sample(|| draws.next_draw())?;
             match rule_execution::holds(program, &state, &action.preconditions, &params, record) {
                 Ok(false) => {}
                 Ok(true) => {
@@ -85,11 +85,11 @@ pub(crate) fn legal_choices<'a>(
 }
 
 /// The state as it is once its turn is opened; a copy only where that changes it.
-pub(crate) fn opened<'a>(state: &'a State, record: &mut Record) -> Result<Cow<'a, State>> {
+pub(crate) fn open_copy<'a>(state: &'a State, record: &mut ChangeLog) -> Result<Cow<'a, State>> {
     if state.opened || !state.is_due() {
         return Ok(Cow::Borrowed(state));
     }
-    let (mut opened, mut opening) = (state.clone(), Record::new(false));
+    let (mut opened, mut opening) = (state.clone(), ChangeLog::new(false));
     opening.steps = record.steps;
     open(&mut opened, &mut opening)?;
     record.steps = opening.steps;

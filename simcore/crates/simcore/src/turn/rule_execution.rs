@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::change_log::{Failure, Record};
+use crate::change_log::{ChangeLog, Failure};
 use crate::effects::{Effect, Transaction};
 use crate::error::Result;
 use crate::jsonlogic::{Data, Rule};
 use crate::paths::escaped;
 use crate::program::{Consequence, Program};
 use crate::state::State;
-use crate::value::{NOTHING, Object, Value, count};
+use crate::value::{EMPTY_OBJECT, Object, Value, count};
 
 /// Whether a condition holds; the empty one always does.
 pub(super) fn holds(
@@ -18,21 +18,22 @@ pub(super) fn holds(
     state: &State,
     condition: &Rule,
     params: &Value,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<bool> {
     let mut spent = 0;
-    let holds = with_root(program, state, params, &NOTHING, |root| condition.holds_metered(root, &mut spent));
+    let holds =
+        with_root(program, state, params, &EMPTY_OBJECT, |root| condition.holds_metered(root, &mut spent));
     record.charge(spent)?;
     holds
 }
 
 /// Derive, then apply the effects of an action or event; the failure, if it failed.
-pub(super) fn cause(
+pub(super) fn apply_rule(
     program: &Program,
     state: &mut State,
     consequence: &Consequence,
     params: &Value,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Option<Failure>> {
     let place = &consequence.place;
     match derive(program, state, &consequence.derives, params, record) {
@@ -52,7 +53,7 @@ pub(super) fn apply(
     effects: &[Effect],
     derives: &Object,
     cause: &Arc<str>,
-    record: &mut Record,
+    record: &mut ChangeLog,
     place: fmt::Arguments<'_>,
 ) -> Result<Option<Failure>> {
     match Transaction::new(state, record, derives, cause).apply(effects) {
@@ -67,7 +68,7 @@ pub(super) fn decay(
     effect: &Effect,
     place: &str,
     cause: &Arc<str>,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<()> {
     let derives = &Object::default();
     let applied = Transaction::new(state, record, derives, cause).apply(std::slice::from_ref(effect));
@@ -83,10 +84,10 @@ fn derive(
     state: &State,
     rules: &[(Arc<str>, Rule)],
     params: &Value,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Value> {
     if rules.is_empty() {
-        return Ok(NOTHING.clone());
+        return Ok(EMPTY_OBJECT.clone());
     }
     let mut derives = Value::from(Object::default());
     for (name, rule) in rules {
