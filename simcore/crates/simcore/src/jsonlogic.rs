@@ -7,6 +7,7 @@ mod coercion;
 mod evaluation;
 mod expression;
 mod folding;
+mod operators;
 
 use std::borrow::Cow;
 

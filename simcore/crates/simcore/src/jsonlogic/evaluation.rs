@@ -5,27 +5,16 @@ use std::borrow::Cow;
 use crate::canonical_json::number_text;
 use crate::error::{Code, Error, Result};
 use crate::paths::{Segment, lookup, lookup_variable, split_variable};
-use crate::value::{Array, Object, Value};
+use crate::value::Value;
 
-use super::coercion::{append_text, check_depth, number, text_of};
-use super::expression::{
-    Arguments, Arithmetic, Constant, Expression, Extreme, Iteration, IterationKind, Pair, Relation,
-    VariablePath,
-};
-use super::{Data, FUEL, OUTPUT_LIMIT, THINGS_PER_STEP, finite, truthy};
+use super::expression::{Arguments, Constant, Expression, Pair, VariablePath};
+use super::{Data, FUEL, OUTPUT_LIMIT, THINGS_PER_STEP, truthy};
 
-const CHARACTERS_PER_STEP: usize = 1024;
+pub(super) const CHARACTERS_PER_STEP: usize = 1024;
 /// To take a path apart costs more than to search a text.
 const PATH_CHARACTERS_PER_STEP: usize = 64;
-/// What it costs to compare a variable with a literal: the comparison, the variable and its path, the literal.
-const COMPARISON: u32 = 4;
-/// A text that is so short is searched faster without preparing the search.
-const SHORT_TEXT: usize = 64;
-/// Room for what most expressions join.
-const USUAL_TEXT: usize = 64;
-
 /// What a variable is where there is nothing.
-static NULL: Value = Value::Null;
+pub(super) static NULL: Value = Value::Null;
 
 /// The values of a [`Pair`].
 type Evaluated<'a> = (Cow<'a, Value>, Cow<'a, Value>, Vec<Cow<'a, Value>>);
@@ -34,7 +23,7 @@ type Evaluated<'a> = (Cow<'a, Value>, Cow<'a, Value>, Vec<Cow<'a, Value>>);
 #[derive(Clone)]
 pub(super) struct Evaluation {
     fuel: u32,
-    output: usize,
+    pub(super) output: usize,
 }
 
 impl Evaluation {
@@ -114,7 +103,7 @@ impl Evaluation {
     }
 
     #[inline]
-    fn burn(&mut self, steps: u32) -> Result<()> {
+    pub(super) fn burn(&mut self, steps: u32) -> Result<()> {
         match self.fuel.checked_sub(steps) {
             Some(left) => {
                 self.fuel = left;
@@ -125,7 +114,7 @@ impl Evaluation {
     }
 
     /// One step for each of some things.
-    fn burn_each(&mut self, things: usize) -> Result<()> {
+    pub(super) fn burn_each(&mut self, things: usize) -> Result<()> {
         self.burn(u32::try_from(things).unwrap_or(u32::MAX))
     }
 
@@ -135,7 +124,7 @@ impl Evaluation {
         Error::new(Code::FuelExhausted, format!("the expression needs more than {FUEL} steps"))
     }
 
-    fn produce(&mut self, amount: usize) -> Result<()> {
+    pub(super) fn produce(&mut self, amount: usize) -> Result<()> {
         let left = self.output.checked_sub(amount);
         self.output = left.unwrap_or(0);
         if left.is_some() {
@@ -146,7 +135,7 @@ impl Evaluation {
     }
 
     /// Charge a new array for everything in it: each item, each character, all the way down.
-    fn charge_array(&mut self, items: Vec<Value>) -> Result<Value> {
+    pub(super) fn charge_array(&mut self, items: Vec<Value>) -> Result<Value> {
         let mut pending = Vec::new();
         for item in &items {
             self.charge(item, &mut pending)?;
@@ -177,12 +166,12 @@ impl Evaluation {
         expressions.iter().map(|expression| self.value(expression, data)).collect()
     }
 
-    fn owned(&mut self, expression: &Expression, data: Data<'_>) -> Result<Value> {
+    pub(super) fn owned(&mut self, expression: &Expression, data: Data<'_>) -> Result<Value> {
         self.value(expression, data).map(Cow::into_owned)
     }
 
     /// Whether the value of an expression is a true one; most conditions need no value to tell.
-    fn is_true(&mut self, condition: &Expression, data: Data<'_>) -> Result<bool> {
+    pub(super) fn is_true(&mut self, condition: &Expression, data: Data<'_>) -> Result<bool> {
         match condition {
             Expression::Chain { relation, first, rest } => {
                 self.burn(1)?;
@@ -214,7 +203,11 @@ impl Evaluation {
     }
 
     /// All arguments, evaluated; an operand that is not a list is the only argument.
-    fn arguments<'a>(&mut self, arguments: &'a Arguments, data: Data<'a>) -> Result<Vec<Cow<'a, Value>>> {
+    pub(super) fn arguments<'a>(
+        &mut self,
+        arguments: &'a Arguments,
+        data: Data<'a>,
+    ) -> Result<Vec<Cow<'a, Value>>> {
         match arguments {
             Arguments::List(items) => self.values(items, data),
             Arguments::Single(item) => Ok(vec![self.value(item, data)?]),
@@ -224,7 +217,12 @@ impl Evaluation {
     /// Look at each argument as it is evaluated; an operation that yields an array provides them all.
     ///
     /// Operators fail over their arguments only when all of them are there: until then `look` keeps its refusal.
-    fn spread(&mut self, arguments: &Arguments, data: Data<'_>, mut look: impl FnMut(&Value)) -> Result<()> {
+    pub(super) fn spread(
+        &mut self,
+        arguments: &Arguments,
+        data: Data<'_>,
+        mut look: impl FnMut(&Value),
+    ) -> Result<()> {
         match arguments {
             Arguments::List(items) => {
                 for item in items {
@@ -242,7 +240,7 @@ impl Evaluation {
         Ok(())
     }
 
-    fn pair<'a>(&mut self, pair: &'a Pair, data: Data<'a>) -> Result<Evaluated<'a>> {
+    pub(super) fn pair<'a>(&mut self, pair: &'a Pair, data: Data<'a>) -> Result<Evaluated<'a>> {
         let first = self.value(&pair.first, data)?;
         let second = self.value(&pair.second, data)?;
         Ok((first, second, self.values(&pair.others, data)?))
@@ -350,337 +348,12 @@ impl Evaluation {
         };
         Ok(holds != negated)
     }
-
-    // --- comparison ---
-
-    #[inline]
-    fn chain(
-        &mut self,
-        relation: Relation,
-        first: &Expression,
-        rest: &[Expression],
-        data: Data<'_>,
-    ) -> Result<bool> {
-        if let [second] = rest
-            && let (Some((a, cost_a)), Some((b, cost_b))) = (immediate(first, data), immediate(second, data))
-        {
-            self.burn(cost_a + cost_b)?;
-            return self.holds(relation, a, b);
-        }
-        self.long_chain(relation, first, rest, data)
-    }
-
-    fn long_chain(
-        &mut self,
-        relation: Relation,
-        first: &Expression,
-        rest: &[Expression],
-        data: Data<'_>,
-    ) -> Result<bool> {
-        let mut previous = self.value(first, data)?;
-        for item in rest {
-            let value = self.value(item, data)?;
-            if !self.holds(relation, &previous, &value)? {
-                return Ok(false);
-            }
-            previous = value;
-        }
-        Ok(true)
-    }
-
-    #[expect(clippy::inline_always, reason = "measured: a call costs more than what it does")]
-    #[inline(always)]
-    pub(super) fn holds(&mut self, relation: Relation, a: &Value, b: &Value) -> Result<bool> {
-        match relation {
-            Relation::Equal => loosely_equal(a, b),
-            Relation::NotEqual => Ok(!loosely_equal(a, b)?),
-            Relation::StrictlyEqual => self.equal(a, b, 0),
-            Relation::NotStrictlyEqual => Ok(!self.equal(a, b, 0)?),
-            Relation::Less => less(a, b),
-            Relation::AtMost => Ok(!less(b, a)?),
-            Relation::Greater => less(b, a),
-            Relation::AtLeast => Ok(!less(a, b)?),
-        }
-    }
-
-    /// Strict, structural equality.
-    fn equal(&mut self, a: &Value, b: &Value, depth: usize) -> Result<bool> {
-        self.burn(1)?;
-        check_depth(depth)?;
-        Ok(match (a, b) {
-            (Value::Null, Value::Null) => true,
-            (Value::Bool(a), Value::Bool(b)) => a == b,
-            (Value::Number(a), Value::Number(b)) => a == b,
-            (Value::Text(a), Value::Text(b)) => a == b,
-            (Value::Array(a), Value::Array(b)) => a.len() == b.len() && self.all_equal(a, b, depth + 1)?,
-            (Value::Object(a), Value::Object(b)) => {
-                a.len() == b.len() && self.members_equal(a, b, depth + 1)?
-            }
-            _ => false,
-        })
-    }
-
-    fn all_equal(&mut self, a: &Array, b: &Array, depth: usize) -> Result<bool> {
-        for (a, b) in a.iter().zip(b.iter()) {
-            if !self.equal(a, b, depth)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn members_equal(&mut self, a: &Object, b: &Object, depth: usize) -> Result<bool> {
-        for (key, a) in a.iter() {
-            let Some(b) = b.get(key) else { return Ok(false) };
-            if !self.equal(a, b, depth)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    // --- arithmetic ---
-
-    fn arithmetic(&mut self, operation: Arithmetic, arguments: &Arguments, data: Data<'_>) -> Result<f64> {
-        if let Arguments::List(items) = arguments
-            && let [first, second] = items.as_slice()
-            && let (Some((Value::Number(a), cost_a)), Some((Value::Number(b), cost_b))) =
-                (immediate(first, data), immediate(second, data))
-        {
-            self.burn(cost_a + cost_b)?;
-            return operation.apply(*a, *b);
-        }
-        let mut fold = Fold::new(operation);
-        match arguments {
-            Arguments::List(items) => {
-                for item in items {
-                    if let Expression::Arithmetic { operation, arguments } = item {
-                        self.burn(1)?;
-                        fold.add(Ok(self.arithmetic(*operation, arguments, data)?));
-                    } else {
-                        fold.add(number(&*self.value(item, data)?));
-                    }
-                }
-            }
-            Arguments::Single(_) => self.spread(arguments, data, |value| fold.add(number(value)))?,
-        }
-        fold.finish()
-    }
-
-    #[inline(never)]
-    fn extreme(&mut self, extreme: Extreme, arguments: &Arguments, data: Data<'_>) -> Result<f64> {
-        let mut best = None;
-        let mut all_numbers = true;
-        self.spread(arguments, data, |value| match (value, best) {
-            (Value::Number(value), None) => best = Some(*value),
-            (Value::Number(value), Some(so_far)) => {
-                let better = match extreme {
-                    Extreme::Least => *value < so_far,
-                    Extreme::Greatest => *value > so_far,
-                };
-                best = Some(if better { *value } else { so_far });
-            }
-            _ => all_numbers = false,
-        })?;
-        best.filter(|_| all_numbers).ok_or_else(|| {
-            let name = match extreme {
-                Extreme::Least => "min",
-                Extreme::Greatest => "max",
-            };
-            Error::new(Code::InvalidArguments, format!("'{name}' needs numbers, at least one"))
-        })
-    }
-
-    // --- arrays ---
-
-    #[inline(never)]
-    fn iterate(&mut self, iteration: &Iteration, data: Data<'_>) -> Result<Value> {
-        let source = self.value(&iteration.source, data)?;
-        let elements = elements(iteration, &source)?;
-        let body = &iteration.body;
-        match iteration.kind {
-            IterationKind::Map => {
-                let mut items = Vec::with_capacity(elements.len());
-                if let Expression::Arithmetic { operation, arguments } = body {
-                    for element in elements {
-                        self.burn(1)?;
-                        items.push(self.arithmetic(*operation, arguments, Data::Value(element))?.into());
-                    }
-                } else {
-                    for element in elements {
-                        items.push(self.owned(body, Data::Value(element))?);
-                    }
-                }
-                self.charge_array(items)
-            }
-            IterationKind::Filter => self.filter(elements, body),
-            IterationKind::Reduce => self.reduce(elements, iteration, data),
-            IterationKind::All => {
-                let fails = self.any(elements, body, false)?;
-                Ok(Value::Bool(!elements.is_empty() && !fails))
-            }
-            IterationKind::Some => Ok(Value::Bool(self.any(elements, body, true)?)),
-            IterationKind::None => Ok(Value::Bool(!self.any(elements, body, true)?)),
-        }
-    }
-
-    fn filter(&mut self, elements: &[Value], body: &Expression) -> Result<Value> {
-        if body.is_null() {
-            return Err(Error::new(Code::InvalidArguments, "'filter' needs a condition"));
-        }
-        let mut selected = Vec::new();
-        for element in elements {
-            if self.is_true(body, Data::Value(element))? {
-                self.produce(1)?;
-                selected.push(element.clone());
-            }
-        }
-        Ok(selected.into())
-    }
-
-    fn reduce(&mut self, elements: &[Value], iteration: &Iteration, data: Data<'_>) -> Result<Value> {
-        let mut elements = elements.iter();
-        let mut total = match &iteration.start {
-            Some(start) => self.owned(start, data)?,
-            None => elements.next().cloned().unwrap_or(Value::Null),
-        };
-        for element in elements {
-            let members = [("current", element), ("accumulator", &total)];
-            total = match &iteration.body {
-                Expression::Arithmetic { operation, arguments } => {
-                    self.burn(1)?;
-                    self.arithmetic(*operation, arguments, Data::Members(&members))?.into()
-                }
-                body => self.owned(body, Data::Members(&members))?,
-            };
-        }
-        Ok(total)
-    }
-
-    /// Whether the truth of the body is as wanted for any element; it stops at the first.
-    fn any(&mut self, elements: &[Value], body: &Expression, wanted: bool) -> Result<bool> {
-        if let Expression::Chain { relation, first, rest } = body
-            && let (Expression::Field(path), [Expression::Literal(bound)]) = (&**first, rest.as_slice())
-        {
-            for element in elements {
-                self.burn(COMPARISON)?;
-                let value = lookup(element, path).unwrap_or(&NULL);
-                if self.holds(*relation, value, bound)? == wanted {
-                    return Ok(true);
-                }
-            }
-            return Ok(false);
-        }
-        for element in elements {
-            if self.is_true(body, Data::Value(element))? == wanted {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    #[inline(never)]
-    fn merge(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
-        let values = self.arguments(arguments, data)?;
-        let size = values.iter().map(|value| value.as_array().map_or(1, |items| items.len())).sum();
-        if size > self.output {
-            self.produce(size)?; // refused before it takes memory
-        }
-        let mut merged = Vec::with_capacity(size);
-        for value in values {
-            match &*value {
-                Value::Array(items) => merged.extend(items.iter().cloned()),
-                _ => merged.push(value.into_owned()),
-            }
-        }
-        self.charge_array(merged)
-    }
-
-    // --- text ---
-
-    #[inline(never)]
-    fn contains(&mut self, pair: &Pair, data: Data<'_>) -> Result<bool> {
-        let (needle, haystack, _) = self.pair(pair, data)?;
-        let found = match (&*needle, &*haystack) {
-            (needle, Value::Array(items)) => {
-                for item in items.iter() {
-                    if self.equal(needle, item, 0)? {
-                        return Ok(true);
-                    }
-                }
-                false
-            }
-            (Value::Text(needle), Value::Text(haystack)) => {
-                self.burn_each(length(haystack) / CHARACTERS_PER_STEP)?;
-                contains(haystack, needle)
-            }
-            _ => false,
-        };
-        Ok(found)
-    }
-
-    #[inline(never)]
-    fn cat(&mut self, arguments: &Arguments, data: Data<'_>) -> Result<Value> {
-        let mut text = String::with_capacity(USUAL_TEXT);
-        let mut size = 0;
-        let mut failure = None;
-        self.spread(arguments, data, |value| {
-            // What is beyond the limit already is refused below.
-            if failure.is_none() && size <= OUTPUT_LIMIT {
-                let start = text.len();
-                match append_text(&mut text, value, 0) {
-                    Ok(()) => size += length(text.get(start..).unwrap_or_default()),
-                    Err(error) => failure = Some(error),
-                }
-            }
-        })?;
-        self.produce(size)?;
-        failure.map_or_else(|| Ok(text.into()), Err)
-    }
-
-    #[inline(never)]
-    fn substr(&mut self, pair: &Pair, data: Data<'_>) -> Result<Value> {
-        let (source, start, others) = self.pair(pair, data)?;
-        let text = text_of(&source)?;
-        let size = length(&text);
-        self.burn_each(size / CHARACTERS_PER_STEP)?;
-        let size = i64::try_from(size).unwrap_or(i64::MAX);
-        let start = to_integer(&start)?;
-        let start = if start < 0 { (size + start).max(0) } else { start.min(size) };
-        let end = match others.first() {
-            None => size,
-            Some(length) => match &**length {
-                Value::Null => size,
-                length => match to_integer(length)? {
-                    length if length >= 0 => start + length,
-                    length => size + length,
-                },
-            },
-        };
-        let selected = usize::try_from(end.min(size) - start).unwrap_or(0);
-        self.produce(selected)?;
-        Ok(substring(&text, usize::try_from(start).unwrap_or(0), selected).into())
-    }
-}
-
-/// What an iterator goes through.
-fn elements<'a>(iteration: &Iteration, source: &'a Value) -> Result<&'a [Value]> {
-    let may_be_missing =
-        matches!(iteration.kind, IterationKind::Map | IterationKind::Filter | IterationKind::Reduce);
-    match source {
-        Value::Array(items) => Ok(items),
-        Value::Null if may_be_missing && !iteration.source.is_null() => Ok(&[]),
-        _ => {
-            let message = format!("'{}' needs an array to go through", iteration.kind.name());
-            Err(Error::new(Code::InvalidArguments, message))
-        }
-    }
 }
 
 /// What needs no evaluation, and how many steps it costs nevertheless.
 #[expect(clippy::inline_always, reason = "measured: a call costs more than what it does")]
 #[inline(always)]
-fn immediate<'a>(expression: &'a Expression, data: Data<'a>) -> Option<(&'a Value, u32)> {
+pub(super) fn immediate<'a>(expression: &'a Expression, data: Data<'a>) -> Option<(&'a Value, u32)> {
     match (expression, data) {
         (Expression::Literal(value), _) => Some((value, 1)),
         (Expression::Field(path), Data::Value(value)) => Some((lookup(value, path).unwrap_or(&NULL), 2)),
@@ -699,19 +372,19 @@ fn member<'a>(members: &[(&'static str, &'a Value)], path: &[Segment]) -> Option
     lookup(value, rest)
 }
 
-fn contains(haystack: &str, needle: &str) -> bool {
-    if haystack.len() > SHORT_TEXT || needle.is_empty() {
-        return haystack.contains(needle);
-    }
-    haystack.as_bytes().windows(needle.len()).any(|part| part == needle.as_bytes())
+/// What it costs to take a path apart that is not part of the expression.
+fn path_steps(path: &Value) -> usize {
+    path.as_text().map_or(0, length) / PATH_CHARACTERS_PER_STEP
 }
 
-/// Some characters of a text.
-fn substring(text: &str, start: usize, length: usize) -> &str {
-    let byte = |at: usize| text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte);
-    let end = start + length;
-    let bytes = if text.is_ascii() { start..end } else { byte(start)..byte(end) };
-    text.get(bytes).unwrap_or_default()
+/// The length of a text in code points.
+pub(super) fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no array has 2^53 items")]
+pub(super) fn count(items: usize) -> f64 {
+    items as f64
 }
 
 impl<'a> Data<'a> {
@@ -755,124 +428,4 @@ impl<'a> Data<'a> {
         }
         Ok(missing)
     }
-}
-
-#[inline]
-fn loosely_equal(a: &Value, b: &Value) -> Result<bool> {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => Ok(a == b),
-        (Value::Text(a), Value::Text(b)) => Ok(a == b),
-        _ => Ok(number(a)? == number(b)?),
-    }
-}
-
-#[inline]
-fn less(a: &Value, b: &Value) -> Result<bool> {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => Ok(a < b),
-        (Value::Text(a), Value::Text(b)) => Ok(a < b),
-        _ => Ok(number(a)? < number(b)?),
-    }
-}
-
-impl Arithmetic {
-    /// What [`Fold`] makes of two numbers.
-    #[inline]
-    fn apply(self, a: f64, b: f64) -> Result<f64> {
-        finite(match self {
-            Self::Sum => a + b,
-            Self::Product => a * b,
-            Self::Difference => a - b,
-            Self::Quotient => a / divisor(b)?,
-            Self::Remainder => a % divisor(b)?,
-        })
-    }
-}
-
-/// An arithmetic operation under way. It fails first over what is no number, then over too few arguments, and only
-/// then over the numbers themselves.
-struct Fold {
-    operation: Arithmetic,
-    total: f64,
-    arguments: usize,
-    not_a_number: Option<Error>,
-    error: Option<Error>,
-}
-
-impl Fold {
-    fn new(operation: Arithmetic) -> Self {
-        let total = if matches!(operation, Arithmetic::Product) { 1.0 } else { 0.0 };
-        Self { operation, total, arguments: 0, not_a_number: None, error: None }
-    }
-
-    #[inline]
-    fn add(&mut self, value: Result<f64>) {
-        match value {
-            Ok(value) => match self.operation {
-                Arithmetic::Sum => self.total += value,
-                Arithmetic::Product => self.total *= value,
-                _ if self.arguments == 0 => self.total = value,
-                Arithmetic::Difference => self.total -= value,
-                Arithmetic::Quotient => self.divide(|total, divisor| total / divisor, value),
-                Arithmetic::Remainder => self.divide(|total, divisor| total % divisor, value),
-            },
-            Err(error) => {
-                self.not_a_number.get_or_insert(error);
-            }
-        }
-        self.arguments += 1;
-    }
-
-    fn divide(&mut self, operation: impl FnOnce(f64, f64) -> f64, value: f64) {
-        if self.error.is_none() {
-            match divisor(value).and_then(|divisor| finite(operation(self.total, divisor))) {
-                Ok(total) => self.total = total,
-                Err(error) => self.error = Some(error),
-            }
-        }
-    }
-
-    fn finish(self) -> Result<f64> {
-        if let Some(error) = self.not_a_number {
-            return Err(error);
-        }
-        let total = match (self.operation, self.arguments) {
-            (Arithmetic::Difference, 0) => return Err(too_few_arguments("-", 1)),
-            (Arithmetic::Quotient, 0) => return Err(too_few_arguments("/", 1)),
-            (Arithmetic::Remainder, 0 | 1) => return Err(too_few_arguments("%", 2)),
-            (Arithmetic::Difference, 1) => -self.total,
-            (Arithmetic::Quotient, 1) => 1.0 / divisor(self.total)?,
-            _ => self.total,
-        };
-        self.error.map_or_else(|| finite(total), Err)
-    }
-}
-
-fn too_few_arguments(name: &str, least: usize) -> Error {
-    Error::new(Code::InvalidArguments, format!("'{name}' needs at least {least} arguments"))
-}
-
-fn divisor(value: f64) -> Result<f64> {
-    if value == 0.0 { Err(Error::new(Code::DivisionByZero, "division by zero")) } else { Ok(value) }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "clamped to 32 bits before")]
-fn to_integer(value: &Value) -> Result<i64> {
-    let limit = f64::from(1_u32 << 31);
-    Ok(number(value)?.clamp(-limit, limit) as i64)
-}
-
-/// What it costs to take a path apart that is not part of the expression.
-fn path_steps(path: &Value) -> usize {
-    path.as_text().map_or(0, length) / PATH_CHARACTERS_PER_STEP
-}
-
-/// The length of a text in code points.
-fn length(text: &str) -> usize {
-    text.chars().count()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "no array has 2^53 items")]
-fn count(items: usize) -> f64 {
-    items as f64
 }
