@@ -1,8 +1,8 @@
-//! The scenario `mixed`.
+//! Handwritten loop of the scenario `mixed`.
 
 use super::{Draws, Scenario, choose, members, set_bit};
 
-/// Numbers, two arrays, and a text that has two values.
+/// State: numbers, two arrays, and a text with two values.
 #[derive(Clone, Debug)]
 pub struct Mixed {
     level: [f64; 6],
@@ -26,7 +26,7 @@ const SPEND: u32 = 3;
 const RAISE: u32 = 4;
 const SAMPLE: u32 = 5;
 
-/// How often the parameter of an action is drawn before the action counts as not legal.
+/// Draws of the parameters before an action counts as illegal.
 const TRIES: u64 = 8;
 const MOST_ITEMS: usize = 6;
 

@@ -1,5 +1,6 @@
-//! Reference scenarios written by hand, as a good Rust programmer would who knew them beforehand: plain fields, no
-//! interpretation, the same draws in the same order. They are the limit that the engine is measured against.
+//! Handwritten loops of reference scenarios: the upper bound for the engine.
+//!
+//! They use plain fields and no interpretation. They make the same draws in the same order as the engine.
 
 mod mixed;
 mod numeric;
@@ -16,9 +17,9 @@ pub use mixed::Mixed;
 pub use numeric::Numeric;
 pub use scheduled::Scheduled;
 
-/// Most turns of a run.
+/// Maximum turns of a run.
 const HORIZON: u64 = 50;
-/// The most loss conditions that one of the scenarios has.
+/// Maximum number of loss conditions of these scenarios.
 const LOSSES: usize = 3;
 /// The first eight bytes of SHA-256 of `event`.
 const EVENT: u64 = 0xb8e1_f80b_d70a_e078;
@@ -28,18 +29,18 @@ const INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A scenario, and the state of one run of it.
 pub trait Scenario {
-    /// The state in which every run begins.
+    /// Return the initial state of a run.
     fn initial() -> Self;
 
-    /// Play a turn, the first being 1: one legal action drawn, one event drawn, decay. The loss condition that then
-    /// holds, if one does.
+    /// Play a turn, from 1: one legal action drawn, one event drawn, decay. Return the loss condition that
+    /// holds.
     fn turn(&mut self, turn: u64, draws: &Draws) -> Option<usize>;
 
-    /// The state tree as JSON.
+    /// Return the state tree as JSON.
     fn tree(&self) -> String;
 }
 
-/// The draws of one run; what depends on the run alone is computed once.
+/// The draws of one run. The part that depends on the run alone is computed once.
 #[derive(Clone, Copy, Debug)]
 pub struct Draws {
     policy: u64,
@@ -47,18 +48,18 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// The draws under the seed of a run.
+    /// Create the draws under the seed of a run.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { policy: mix(seed ^ POLICY), event: mix(seed ^ EVENT) }
     }
 
-    /// What the persona draws.
+    /// Return a draw of the persona.
     fn policy(&self, turn: u64, index: u64) -> u64 {
         at(self.policy, turn, index)
     }
 
-    /// A number in [0, 1) that decides about the event.
+    /// Return the number in [0, 1) that selects the event.
     fn event(&self, turn: u64) -> f64 {
         simcore::rng::unit(at(self.event, turn, 0))
     }
@@ -68,12 +69,12 @@ fn at(base: u64, turn: u64, index: u64) -> u64 {
     mix(base.wrapping_add(INCREMENT.wrapping_mul((turn << 32) + index + 1)))
 }
 
-/// A choice among `count`, which is small.
+/// Choose one of `count` options; `count` is small.
 fn choose(value: u64, count: u64) -> u64 {
     ((value >> 32) * count) >> 32
 }
 
-/// Play runs 0 … `runs` − 1 and count what came of them.
+/// Play runs 0 … `runs` − 1 and count their outcomes.
 #[must_use]
 pub fn dry_run<S: Scenario>(seed: u64, runs: u64) -> Counts {
     let mut losses = [0; LOSSES];
@@ -89,7 +90,7 @@ pub fn dry_run<S: Scenario>(seed: u64, runs: u64) -> Counts {
     Counts { turns, losses: losses.to_vec(), survived, digest: String::new() }
 }
 
-/// The digest of the same runs, as the engine's own.
+/// Return the digest of the same runs in the engine's format.
 ///
 /// # Errors
 ///
@@ -105,7 +106,7 @@ pub fn digest<S: Scenario>(seed: u64, runs: u64) -> Result<String> {
     Ok(canonical_json::sha256_hex(lines.as_bytes()))
 }
 
-/// One run: the condition that it was lost by, the turns it took, the state it ended in.
+/// Play one run. Return the loss condition, the number of turns and the final state.
 fn play<S: Scenario>(seed: u64) -> (Option<usize>, u64, S) {
     let draws = Draws::new(seed);
     let mut state = S::initial();
@@ -117,7 +118,7 @@ fn play<S: Scenario>(seed: u64) -> (Option<usize>, u64, S) {
     (None, HORIZON, state)
 }
 
-/// The place of the `number`-th bit that is set.
+/// Return the position of the `number`-th set bit.
 fn set_bit(mut mask: u32, number: u64) -> u32 {
     for _ in 0..number {
         mask &= mask - 1;
@@ -125,7 +126,7 @@ fn set_bit(mut mask: u32, number: u64) -> u32 {
     mask.trailing_zeros()
 }
 
-/// Fields as members of an object; `first` is the number of the first of them.
+/// Format fields as members of an object; `first` is the number of the first field.
 fn members(first: usize, fields: &[f64]) -> String {
     let member = |(index, value)| format!(r#""f{}":{value}"#, first + index);
     fields.iter().enumerate().map(member).collect::<Vec<_>>().join(",")

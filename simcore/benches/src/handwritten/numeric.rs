@@ -1,8 +1,8 @@
-//! The scenario `numeric`.
+//! Handwritten loop of the scenario `numeric`.
 
 use super::{Draws, Scenario, choose, members, set_bit};
 
-/// Twelve numbers.
+/// State: twelve numbers.
 #[derive(Clone, Debug)]
 pub struct Numeric {
     f: [f64; 12],
@@ -38,7 +38,7 @@ impl Numeric {
         if eligible == [false; 5] {
             return;
         }
-        // Together the weights are 1, so that they need no scaling.
+        // The sum of the weights is 1, so they need no scaling.
         let threshold = value();
         let mut cumulative = 0.0;
         for (index, weight) in WEIGHTS.iter().enumerate() {

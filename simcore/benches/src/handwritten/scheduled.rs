@@ -1,28 +1,30 @@
-//! The scenario `scheduled`.
+//! Handwritten loop of the scenario `scheduled`.
 
 use super::{Draws, Scenario, choose, members, set_bit};
 
-/// Twelve numbers, what is due, and which events last.
+/// State: twelve numbers, scheduled entries, and lasting events.
 #[derive(Clone, Debug)]
 pub struct Scheduled {
     f: [f64; 12],
-    /// The turn in which the entry of each action is due; 0 when nothing is.
+    /// The turn in which the entry of each action is due; 0 if not scheduled.
     later: [u64; 5],
-    /// Whether the first of them is that of the last action, which has the same id.
+    /// True if the first entry is the one of the last action, which has the same id.
     last: bool,
-    /// The turn in which what an entry scheduled is due; 0 when it is not.
+    /// The turn in which the effects that an entry scheduled are due; 0 if not scheduled.
     again: u64,
     /// The last turn of each event.
     until: [u64; 5],
 }
 
 const WEIGHTS: [f64; 5] = [0.1, 0.15, 0.2, 0.25, 0.3];
-/// How many turns after its action an entry is due.
+/// Turns between an action and its entry.
 const AFTER: [u64; 6] = [1, 2, 3, 4, 1, 2];
 
 impl Scheduled {
-    /// Apply what is due. Only `again` and the entry of action 4 touch the same number, and whenever both are due in
-    /// one turn, `again` was scheduled first.
+    /// Apply the due entries.
+    ///
+    /// Only `again` and the entry of action 4 write the same number. If both are due in one turn, `again` was
+    /// scheduled first.
     fn open(&mut self, turn: u64) {
         if self.again == turn {
             self.f[4] *= 0.9;
@@ -74,7 +76,7 @@ impl Scheduled {
                 }
             }
         }
-        // Each event has numbers of its own, so that the order of their onset does not matter.
+        // Each event writes its own numbers, so their order does not matter.
         for (index, lasts) in lasting.into_iter().enumerate() {
             if lasts {
                 self.decay(index);

@@ -1,4 +1,4 @@
-//! Canonical JSON (RFC 8785): one spelling for each value, the same in every language.
+//! Canonical JSON (RFC 8785): one spelling of each value in every language.
 
 use std::fmt::Write as _;
 
@@ -9,16 +9,16 @@ use crate::json_node::{self, Json, View};
 use crate::strict_json::{MAX_CANONICAL_DEPTH, MAX_SAFE_INTEGER};
 use crate::value::Value;
 
-// ECMAScript writes a number without an exponent when its decimal point falls within these places.
+// ECMAScript writes a number without an exponent if its decimal point is within these positions.
 const LARGEST_PLAIN_EXPONENT: i32 = 21;
 const SMALLEST_PLAIN_EXPONENT: i32 = -6;
 const LARGEST_PLAIN: f64 = 1e21;
 const SMALLEST_PLAIN: f64 = 1e-6;
 const FIRST_BYTE_OF_U_E000: u8 = 0xEE;
-// Binary64 tells numbers apart by fewer digits, so that two candidates as short as that never both give one back.
+// Below this number of digits, two candidates of equal length never both round-trip in binary64.
 const LEAST_TIED_FRACTION: usize = 13;
 
-/// The canonical text of a value.
+/// Return the canonical text of a value.
 ///
 /// # Errors
 ///
@@ -27,28 +27,28 @@ pub fn text(value: &Value) -> Result<String> {
     text_of(value, 0)
 }
 
-/// As [`text`], of any value; the text will be about as long as `expected`.
+/// As [`text`], for any JSON tree; `expected` is the approximate length.
 pub(crate) fn text_of(value: &impl Json, expected: usize) -> Result<String> {
     let mut out = String::with_capacity(expected);
     write(&mut out, value, 0)?;
     Ok(out)
 }
 
-/// An object being written; whoever writes it gives the keys in their order.
+/// Writer of an object. The caller writes the keys in order.
 pub(crate) struct Members<'a> {
     out: &'a mut String,
-    /// How deep the values of the members stand.
+    /// Nesting depth of the member values.
     depth: usize,
     separator: char,
 }
 
 impl<'a> Members<'a> {
-    /// Begin an object around values of a depth.
+    /// Start an object around values of a depth.
     pub(crate) fn new(out: &'a mut String, depth: usize) -> Self {
         Self { out, depth, separator: '{' }
     }
 
-    /// Begin a member; what is written next is its value.
+    /// Start a member. The caller writes its value next.
     pub(crate) fn begin(&mut self, key: &str) -> &mut String {
         self.out.push(self.separator);
         self.separator = ',';
@@ -66,7 +66,7 @@ impl<'a> Members<'a> {
         write(self.begin(key), value, depth)
     }
 
-    /// Write a list of objects as a member; the items stand one level deeper.
+    /// Write a list of objects as a member. The items are one level deeper.
     pub(crate) fn list<T>(
         &mut self,
         key: &str,
@@ -86,13 +86,13 @@ impl<'a> Members<'a> {
         Ok(())
     }
 
-    /// Finish the object, which has a member at least.
+    /// Finish an object, which must have a member.
     pub(crate) fn end(self) {
         self.out.push('}');
     }
 }
 
-/// SHA-256 of some bytes, in lower-case hexadecimal digits.
+/// Return the SHA-256 of bytes in lower-case hexadecimal digits.
 #[must_use]
 pub fn sha256_hex(bytes: &[u8]) -> String {
     let digit = |half| char::from_digit(half, 16).unwrap_or_default();
@@ -100,7 +100,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().flat_map(halves).collect()
 }
 
-/// A number as ECMAScript prints it (`Number::toString`).
+/// Format a number as ECMAScript does (`Number::toString`).
 #[must_use]
 pub fn number_text(value: f64) -> String {
     let mut out = String::new();
@@ -140,7 +140,7 @@ fn write_array(out: &mut String, items: &[impl Json], depth: usize) -> Result<()
 }
 
 fn write_object(out: &mut String, members: json_node::Members<'_, impl Json>, depth: usize) -> Result<()> {
-    // RFC 8785 sorts by UTF-16 code units, which is the order of code points only below the surrogates.
+    // RFC 8785 sorts by UTF-16 code units. Below the surrogates this is the order of code points.
     if members.keys().any(|key| key.bytes().any(|byte| byte >= FIRST_BYTE_OF_U_E000)) {
         let mut sorted: Vec<_> = members.iter().collect();
         sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
@@ -168,7 +168,7 @@ fn write_members<'a, T: Json + 'a>(
     Ok(())
 }
 
-/// A string in double quotes, with as few escapes as JSON allows.
+/// Write a string in double quotes with as few escapes as JSON permits.
 pub(crate) fn write_string(out: &mut String, text: &str) {
     out.push('"');
     if !text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
@@ -204,7 +204,7 @@ fn write_number(out: &mut String, value: f64) {
         }
         return;
     }
-    // The formatter gives the same digits, and lays them out as ECMAScript does within these bounds.
+    // Within these bounds the formatter gives the same digits and the same layout as ECMAScript.
     if (SMALLEST_PLAIN..LARGEST_PLAIN).contains(&value.abs()) {
         let start = out.len();
         let _ = write!(out, "{value}");
@@ -222,20 +222,20 @@ fn write_number(out: &mut String, value: f64) {
     write_layout(out, &digits, exponent.parse::<i32>().unwrap_or(0) + 1);
 }
 
-/// The shortest digits that give a number back, in scientific notation.
+/// Return the shortest digits that round-trip, in scientific notation.
 fn shortest(value: f64) -> String {
     let digits = format!("{value:e}");
     let fraction = digits.find('e').unwrap_or(0).saturating_sub(2);
     if fraction < LEAST_TIED_FRACTION {
         return digits;
     }
-    // Between two equally short and equally close candidates ECMAScript takes the even one, the formatter above the
-    // larger; rounding to a given length takes the even one.
+    // Of two candidates that are equally short and close, ECMAScript selects the even one. The formatter
+    // selects the larger one; rounding to a given length selects the even one.
     let even = format!("{value:.fraction$e}");
     if even.parse() == Ok(value) { even } else { digits }
 }
 
-/// Write digits whose decimal point stands before digit number `point`.
+/// Write digits with the decimal point before digit number `point`.
 fn write_layout(out: &mut String, digits: &str, point: i32) {
     let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));

@@ -1,4 +1,4 @@
-//! What has happened to a state during one call, and how to take it back.
+//! Change log of one call: changes, draws, failures, and the undo log for a rollback.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,20 +10,20 @@ use crate::error::{Code, Error, Result};
 use crate::state::{LogLine, State};
 use crate::value::{Value, count, object};
 
-/// How many steps a call may take.
+/// Maximum steps of a call.
 pub(crate) const TURN_LIMIT: u64 = 100_000;
 
-/// What has happened to a state during one call.
+/// Changes, draws, failures and remaining steps of one call.
 #[derive(Debug)]
 pub(crate) struct ChangeLog {
-    /// Whether anybody will read the changes; a dry-run counts errors only.
+    /// True if the changes are reported. A dry-run counts errors only.
     pub(crate) reports: bool,
     pub(crate) changes: Vec<Change>,
     pub(crate) log: Vec<Arc<LogLine>>,
     pub(crate) draws: Vec<Draw>,
     pub(crate) failures: Vec<Failure>,
     pub(crate) undo: Vec<Undo>,
-    /// How many steps the call may still take.
+    /// Remaining steps of the call.
     pub(crate) steps: u64,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Draw {
     pub(crate) value: u64,
 }
 
-/// A rule that could not be carried out, or an action that was rejected.
+/// A rule that failed, or an action that was rejected.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
@@ -54,7 +54,7 @@ pub(crate) struct Failure {
     pub(crate) message: String,
 }
 
-/// A point to roll back to.
+/// A position to roll back to.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     changes: usize,
@@ -77,7 +77,7 @@ impl ChangeLog {
         }
     }
 
-    /// Forget everything, and be ready for another call.
+    /// Reset for another call.
     pub(crate) fn clear(&mut self) {
         self.changes.clear();
         self.log.clear();
@@ -87,11 +87,11 @@ impl ChangeLog {
         self.steps = TURN_LIMIT;
     }
 
-    /// Pay for work, which is not given back when the rule fails.
+    /// Charge steps. They are not refunded if the rule fails.
     ///
     /// # Errors
     ///
-    /// `TURN_LIMIT`, when the call has no steps left.
+    /// `TURN_LIMIT` if the call has no steps left.
     pub(crate) fn charge(&mut self, steps: u64) -> Result<()> {
         let left = self.steps.checked_sub(steps);
         self.steps = left.unwrap_or(0);
@@ -102,11 +102,11 @@ impl ChangeLog {
         }
     }
 
-    /// Note that a rule failed; it had no effect.
+    /// Record a failed rule, which had no effect.
     ///
     /// # Errors
     ///
-    /// The failure of the rule is one of the call: `STATE_LIMIT`, `TURN_LIMIT`.
+    /// If the failure ends the call: `STATE_LIMIT`, `TURN_LIMIT`.
     pub(crate) fn fail(&mut self, error: Error, place: fmt::Arguments<'_>) -> Result<Failure> {
         if matches!(error.code(), Code::StateLimit | Code::TurnLimit) {
             return Err(error.at(place.to_string()));
@@ -126,7 +126,7 @@ impl ChangeLog {
         }
     }
 
-    /// Take back what was done since a mark.
+    /// Undo the changes since a mark.
     pub(crate) fn roll_back(&mut self, mark: Mark, state: &mut State) {
         self.undo.drain(mark.undo..).rev().for_each(|undo| undo.undo(state));
         self.changes.truncate(mark.changes);
@@ -180,7 +180,7 @@ impl Draw {
 }
 
 impl Failure {
-    /// A refusal as the failure of a rule.
+    /// Create the failure of a rule from an error.
     pub(crate) fn of(error: &Error, place: fmt::Arguments<'_>) -> Self {
         Self {
             code: error.code(),

@@ -1,7 +1,7 @@
-//! How far the conditions that end a run are from holding, by which the personas that look ahead tell states apart.
+//! Distance of a state from the conditions that end a run: the heuristic of the personas with lookahead.
 //!
-//! A condition is taken apart at its connectives and comparisons. What is left are operands, each of which is an
-//! expression of its own: it fails by itself, and nobody pays for it.
+//! A condition is split at its connectives and comparisons. The remaining operands are separate expressions:
+//! each fails alone, and their evaluation is not charged.
 
 use crate::jsonlogic::{Data, Relation, Rule};
 use crate::program::Program;
@@ -9,32 +9,32 @@ use crate::state::State;
 use crate::turn::with_root;
 use crate::value::{EMPTY_OBJECT, Value};
 
-/// Gaps and scales beyond this are as good as infinite.
+/// Upper limit of gaps and scales.
 pub(crate) const MOST: f64 = 1e300;
-/// A scale below this is none: parts of it would be 0.
+/// Lower limit of a scale. Parts of a smaller scale would be 0.
 const LEAST: f64 = 1e-300;
-/// A comparison that just does not hold is this part of its scale away.
+/// The smallest distance of a false comparison is the scale divided by this number.
 const LEAST_PART: f64 = 1024.0;
 
-/// The distances of all conditions that end a run of a scenario.
+/// The distances of all loss and win conditions of a scenario.
 #[derive(Debug)]
 pub(crate) struct Distances {
     pub(crate) losses: Vec<Distance>,
     pub(crate) wins: Vec<Distance>,
 }
 
-/// How far a condition is from holding: 0 where it holds, otherwise more, and at most 1.
+/// Distance of a condition: 0 if it holds, otherwise greater than 0 and at most 1.
 #[derive(Debug)]
 pub(crate) enum Distance {
-    /// As far as the farthest of its parts.
+    /// The maximum of its parts.
     Greatest(Vec<Distance>),
-    /// As far as the nearest of its parts.
+    /// The minimum of its parts.
     Least(Vec<Distance>),
     Compared(Box<Comparison>),
     Whole(Box<Whole>),
 }
 
-/// A condition that is taken apart no further, or its opposite.
+/// A condition that is not split further, or its opposite.
 #[derive(Debug)]
 pub(crate) struct Whole {
     pub(crate) logic: Value,
@@ -48,12 +48,12 @@ pub(crate) struct Comparison {
     pub(crate) relation: Relation,
     pub(crate) operands: [Value; 2],
     rules: [Rule; 2],
-    /// How far the operands are apart in the beginning; 1 where that says nothing.
+    /// The initial gap of the operands; 1 if the initial state has none.
     pub(crate) scale: f64,
 }
 
 impl Distances {
-    /// The distances of a program, whose initial state gives their scales.
+    /// Build the distances of a program. The initial state defines the scales.
     pub(crate) fn new(program: &Program) -> Self {
         let builder = Builder { program, initial: State::new(program, 0) };
         let spec = program.spec().as_object();
@@ -66,7 +66,8 @@ impl Distances {
         Self { losses: each("loss_conditions"), wins: each("win_conditions") }
     }
 
-    /// The value of a run that goes on: the distance of the nearest loss, less that of the nearest win.
+    /// Return the heuristic value of an unfinished run: the distance of the nearest loss minus that of the
+    /// nearest win.
     pub(crate) fn value(&self, program: &Program, state: &State) -> f64 {
         with_root(program, state, &EMPTY_OBJECT, &EMPTY_OBJECT, |root| {
             least(&self.losses, root) - if self.wins.is_empty() { 0.0 } else { least(&self.wins, root) }
@@ -94,7 +95,7 @@ impl Whole {
         Self { rule: Rule::new(&logic), logic, opposite }
     }
 
-    /// 0 where it is so, 1 where it is not, or cannot be evaluated.
+    /// Return 0 if the condition holds. Return 1 if it does not hold or cannot be evaluated.
     fn value(&self, root: Data<'_>) -> f64 {
         let is_so = self.rule.holds(root).is_ok_and(|holds| holds != self.opposite);
         if is_so { 0.0 } else { 1.0 }
@@ -102,7 +103,7 @@ impl Whole {
 }
 
 impl Comparison {
-    /// The values of both operands, if they have any.
+    /// Return the values of both operands, or `None` if one fails.
     fn values(&self, root: Data<'_>) -> Option<[Value; 2]> {
         let [a, b] = self.rules.each_ref().map(|rule| rule.evaluate(root).ok());
         Some([a?, b?])
@@ -117,7 +118,7 @@ impl Comparison {
         }
     }
 
-    /// The distance of two numbers between which it does not hold.
+    /// Return the distance of two numbers for which the relation is false.
     fn graded(&self, a: f64, b: f64) -> f64 {
         let gap = match self.relation {
             Relation::Less | Relation::AtMost => a - b,
@@ -129,25 +130,25 @@ impl Comparison {
         distance / (distance + self.scale)
     }
 
-    /// What is added to each gap, so that only what holds is at distance 0.
+    /// Return the offset that is added to each gap, so that only a true comparison has distance 0.
     pub(crate) fn least(&self) -> f64 {
         self.scale / LEAST_PART
     }
 }
 
-/// How far two numbers are apart.
+/// Return the gap of two numbers.
 fn gap(a: f64, b: f64) -> f64 {
     (a - b).max(b - a)
 }
 
-/// Takes conditions apart.
+/// Splits conditions into distances.
 struct Builder<'a> {
     program: &'a Program,
     initial: State,
 }
 
 impl Builder<'_> {
-    /// The distance of a condition, or of its opposite.
+    /// Return the distance of a condition or of its opposite.
     fn distance(&self, logic: &Value, opposite: bool) -> Distance {
         let whole = || Distance::Whole(Box::new(Whole::new(logic.clone(), opposite)));
         let Some((name, arguments)) = operation(logic) else { return whole() };
@@ -183,7 +184,7 @@ impl Builder<'_> {
     }
 }
 
-/// The distance of all of some conditions, or of any of them.
+/// Combine distances: of all conditions, or of any of them.
 fn join_distances(all: bool, mut parts: Vec<Distance>) -> Distance {
     match parts.pop() {
         Some(only) if parts.is_empty() => only,
@@ -194,7 +195,7 @@ fn join_distances(all: bool, mut parts: Vec<Distance>) -> Distance {
     }
 }
 
-/// The operator and arguments of an operation, where these are given as the interpreter wants them.
+/// Return operator and arguments of an operation if the interpreter accepts their form.
 fn operation(logic: &Value) -> Option<(&str, &[Value])> {
     let members = logic.as_object().filter(|members| members.len() == 1)?;
     let (name, operand) = members.iter().next()?;
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
     use crate::ir::examples::program;
 
-    /// How far the only loss is away in the initial state, once `a` and `b` have other values.
+    /// Return the distance of the only loss in the initial state after `a` and `b` have been replaced.
     fn distance(condition: &str, a: f64, b: f64) -> f64 {
         let losses = format!(r#"[{{"id": "x", "when": {condition}}}]"#);
         let program = program(r#"{"a": 10, "b": 2, "text": "t"}"#, &[("loss_conditions", &losses)]);

@@ -1,4 +1,4 @@
-//! Rolls: a die of twenty faces against a difficulty, each kind and target with draws of its own.
+//! Dice rolls: a d20 against a difficulty. Each kind and target has its own stream of draws.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const MAX_DIFFICULTY: f64 = 30.0;
 const MAX_ID_BYTES: usize = 64;
 const MEMBERS: [&str; 3] = ["kind", "target", "difficulty"];
 
-/// What is rolled for.
+/// A roll request.
 struct Request {
     kind: Arc<str>,
     target: Option<Arc<str>>,
@@ -25,11 +25,11 @@ struct Request {
 }
 
 impl Program {
-    /// Roll in the current turn, `{kind, target?, difficulty}`; the JSON of a `RollResult`.
+    /// Roll in the current turn, `{kind, target?, difficulty}`. Return the JSON of a `RollResult`.
     ///
     /// # Errors
     ///
-    /// `ROLL_INVALID`, `RUN_ENDED`, or `STATE_LIMIT` when too much was rolled in this turn.
+    /// `ROLL_INVALID`, `RUN_ENDED`, or `STATE_LIMIT` if the turn has too many rolls.
     pub fn roll(&self, state: &mut State, request: &[u8]) -> Result<String> {
         let request = strict_json::parse_canonical(request)?;
         check_ongoing(state)?;
@@ -82,7 +82,7 @@ impl Request {
     }
 }
 
-/// The text of a value, if it is an id.
+/// Return the text of a value if it is an id.
 fn id(value: &Value) -> Option<Arc<str>> {
     let Value::Text(text) = value else { return None };
     let first = text.chars().next()?;

@@ -1,4 +1,4 @@
-//! Reading the parts of a document that has been validated. What does not fit is an error, not a surprise.
+//! Typed access to the members of a validated document. A wrong type is a `SPEC_INVALID` error.
 
 use crate::error::{Code, Error, Result};
 use crate::json_node::{Json, Members, View};
@@ -16,7 +16,7 @@ pub(crate) fn list<T: Json>(value: &T) -> Result<&[T]> {
     if let View::Array(items) = value.view() { Ok(items) } else { Err(invalid("an array is expected")) }
 }
 
-/// What each of some things comes to, in a list that is as long from the start.
+/// Map the items of a slice, with their index, into a vector of the same length.
 pub(crate) fn map_items<'v, T, C>(
     items: &'v [T],
     mut compile: impl FnMut(usize, &'v T) -> Result<C>,
@@ -40,7 +40,7 @@ pub(crate) fn boolean(value: &impl Json) -> Result<bool> {
     if let View::Bool(value) = value.view() { Ok(value) } else { Err(invalid("a boolean is expected")) }
 }
 
-/// An integer within the safe range.
+/// Return an integer within the safe range.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be an integer that fits")]
 pub(crate) fn integer(value: f64) -> Result<i64> {
     if value.fract() == 0.0 && value.abs() <= MAX_SAFE_INTEGER {
@@ -50,12 +50,12 @@ pub(crate) fn integer(value: f64) -> Result<i64> {
     }
 }
 
-/// An integer that is not negative.
+/// Return a non-negative integer.
 pub(crate) fn count(value: &impl Json) -> Result<u64> {
     u64::try_from(integer(number(value)?)?).map_err(|_| invalid("a negative number is not expected"))
 }
 
-/// The members of an object whose key may be absent.
+/// Return the list of a key, or an empty list if the key is absent.
 pub(crate) fn list_or_empty<'v, T: Json>(object: Members<'v, T>, key: &str) -> Result<&'v [T]> {
     object.get(key).map_or(Ok(&[]), list)
 }

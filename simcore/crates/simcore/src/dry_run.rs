@@ -1,8 +1,7 @@
-//! Many runs without a model: what the rules do to a player who follows a persona.
+//! Monte Carlo dry-runs: many runs of a scenario, played by a persona without a model.
 //!
-//! All runs begin with a copy of one state, the initial one or another. They are independent of each other, so a range of
-//! them is cut into pieces for threads; and ordinary runs are played in lockstep, where the program allows it. Nothing of
-//! that shows in the report.
+//! All runs begin with a copy of one state. They are independent, so a range of runs is split into pieces for
+//! threads. Ordinary runs are vectorised if the program permits it. Neither affects the report.
 
 mod interpreter;
 mod lookahead;
@@ -28,38 +27,40 @@ use crate::value::Value;
 use interpreter::Interpreter;
 use report::{Outcome, Tally};
 
-/// Runs that may come to a later turn are left to the interpreter: in lockstep turns are counted in columns of numbers.
+/// Runs with later turns are left to the interpreter: the vectorised executor stores turns as floating-point
+/// numbers.
 const LAST_TURN: u64 = 1 << 32;
 
-/// What a dry-run is asked to do.
+/// Options of a dry-run.
 struct Options {
     runs: u64,
     first_run: u64,
     seed: u64,
     persona: Persona,
-    /// The most turns of a run.
+    /// Maximum turns of a run.
     horizon: u64,
-    /// Whether the persona has nothing to do any more in the turn in which the runs begin.
+    /// True if the persona has already acted in the current turn.
     acted: bool,
-    /// Whether the states in which the runs end are hashed.
+    /// True if final states are hashed.
     digest: bool,
-    /// Of a dry-run that counts more, the numbers that it follows.
+    /// Watched numbers, if statistics are requested.
     watched: Option<Vec<WatchedPath>>,
-    /// How many threads share the work at most.
+    /// Maximum number of threads.
     threads: usize,
 }
 
-/// Who plays the runs. What comes of them is the same.
+/// The executor of the runs. It has no effect on the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executor {
-    /// Ordinary runs in lockstep, where the program allows it, with these instructions; the rest one by one.
+    /// Ordinary runs are vectorised with an instruction set if the program permits it. Other runs are
+    /// interpreted.
     Lockstep(Isa),
-    /// One run after the other, by the interpreter.
+    /// All runs are interpreted.
     Interpreter,
 }
 
 impl Executor {
-    /// The executor of a name: `interpreter`, or the instructions for lockstep if this processor has them.
+    /// Return the executor of a name: `interpreter`, or an instruction set that this processor supports.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let isa = match name {
@@ -74,18 +75,19 @@ impl Executor {
 }
 
 impl Program {
-    /// Play runs `first_run` … `first_run + runs − 1`; the JSON of a `DryRunReport`.
+    /// Play runs `first_run` … `first_run + runs − 1`. Return the JSON of a `DryRunReport`.
     ///
-    /// The options are the JSON of `{runs, first_run, seed (text), persona, horizon?, digest?, detail?, watch?, threads?}`.
+    /// The options are the JSON of `{runs, first_run, seed (text), persona, horizon?, digest?, detail?,
+    /// watch?, threads?}`.
     ///
     /// # Errors
     ///
-    /// `OPTIONS_INVALID`, or what the JSON border found.
+    /// `OPTIONS_INVALID`, or an error of the JSON parser.
     pub fn dry_run(&self, options: &[u8]) -> Result<String> {
         self.dry_run_with(Executor::Lockstep(Isa::best()), options)
     }
 
-    /// As [`Program::dry_run`], by a given executor.
+    /// As [`Program::dry_run`], with a given executor.
     ///
     /// # Errors
     ///
@@ -96,11 +98,11 @@ impl Program {
         self.run_from(executor, &start, &options, || self.machine())
     }
 
-    /// Play runs `first_run` … `first_run + runs − 1` that begin with a copy of a state, under seeds of their own; the JSON
-    /// of a `DryRunReport`.
+    /// Play runs `first_run` … `first_run + runs − 1` from a copy of a state, each under its own seed. Return
+    /// the JSON of a `DryRunReport`.
     ///
-    /// The options are those of a dry-run, whose turns are counted from the state, and `acted?`: whether its current turn is
-    /// one in which the persona has nothing to do any more.
+    /// The options are those of a dry-run, with turns counted from the state, and `acted?`: true if the
+    /// persona has already acted in the current turn.
     ///
     /// # Errors
     ///
@@ -109,11 +111,11 @@ impl Program {
         self.simulate_from_with(Executor::Lockstep(Isa::best()), state, options)
     }
 
-    /// As [`Program::futures`], by a given executor.
+    /// As [`Program::simulate_from`], with a given executor.
     ///
     /// # Errors
     ///
-    /// As [`Program::futures`].
+    /// As [`Program::simulate_from`].
     pub fn simulate_from_with(&self, executor: Executor, state: &State, options: &[u8]) -> Result<String> {
         check_ongoing(state)?;
         let options = Options::read(options, self.horizon)?;
@@ -123,7 +125,7 @@ impl Program {
         })
     }
 
-    /// Play runs from a state, whose machine is made only if it is wanted.
+    /// Play runs from a state. Its machine is built only if it is used.
     fn run_from<'m>(
         &self,
         executor: Executor,
@@ -146,13 +148,13 @@ impl Program {
         canonical_json::text(&tally.report(self, options))
     }
 
-    /// Whether ordinary runs of this program are played in lockstep.
+    /// Return True if ordinary runs of this program are vectorised.
     #[must_use]
     pub fn is_vectorised(&self) -> bool {
         self.machine().is_some()
     }
 
-    /// Whether ordinary futures of a state of this program are played in lockstep.
+    /// Return True if ordinary runs from a state of this program are vectorised.
     #[must_use]
     pub fn is_vectorised_from(&self, state: &State) -> bool {
         Machine::new(self, state).is_some()
@@ -160,7 +162,7 @@ impl Program {
 }
 
 impl Options {
-    /// The options in a document; a scenario has the horizon that is meant where none is named.
+    /// Parse the options of a document. The default horizon is that of the scenario.
     fn read(document: &[u8], horizon: u64) -> Result<Self> {
         Self::new(&strict_json::parse_canonical(document)?, horizon).map_err(|_| unknown())
     }
@@ -193,7 +195,7 @@ fn unknown() -> Error {
     Error::new(Code::OptionsInvalid, "a dry-run needs runs, first_run, seed and a known persona")
 }
 
-/// A number to watch, `[path, scale]`.
+/// Parse a watched number, `[path, scale]`.
 fn watched(pair: &Value) -> Result<WatchedPath> {
     let [path, scale] = document::list(pair)? else {
         return Err(document::invalid("a path and a scale are expected"));
@@ -225,7 +227,7 @@ fn play_piece(
     for (run, ended, turns, hash) in &ordinary.states {
         tally.add_state(*run, &Outcome::from(*ended), *turns, hash);
     }
-    // What fails is told in the order of the runs, and only these have anything to tell.
+    // Failures are reported in the order of the runs, and only these runs can have failures.
     let mut interpreter = Interpreter::new(program, start, options, &mut tally);
     for run in ordinary.exceptional {
         interpreter.play(run)?;

@@ -2,16 +2,16 @@
 
 use crate::error::{Code, Error, Result};
 
-/// How long a turn takes when a scenario does not say.
+/// Length of a turn if a scenario does not define it.
 pub const DEFAULT_TURN_MINUTES: u64 = 60;
 
 const MOST_DIGITS: usize = 6;
 
-/// The length of a duration in minutes.
+/// Return the length of a duration in minutes.
 ///
 /// # Errors
 ///
-/// `BAD_DURATION` when the text is not a duration.
+/// `BAD_DURATION` if the text is not a duration.
 pub fn minutes(text: &str) -> Result<u64> {
     iso(text).or_else(|| short(text)).ok_or_else(|| {
         let shown: String = text.chars().take(32).collect();
@@ -20,7 +20,7 @@ pub fn minutes(text: &str) -> Result<u64> {
     })
 }
 
-/// A duration in turns, rounded up, at least 1.
+/// Return a duration in turns, rounded up, at least 1.
 ///
 /// # Errors
 ///
@@ -50,14 +50,14 @@ fn short(text: &str) -> Option<u64> {
     clock.finish()
 }
 
-/// A duration that is being read, and its minutes so far.
+/// Parser of a duration with its minutes so far.
 struct Clock<'a> {
     text: &'a str,
     total: Option<u64>,
 }
 
 impl Clock<'_> {
-    /// Read a count of a unit, if one stands here.
+    /// Parse a count of a unit, if present.
     fn take(&mut self, unit: char, unit_minutes: u64) {
         let Some((count, rest)) = self.text.split_once(unit) else { return };
         let digits = count.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Effects: the only writes there are.
+//! Effects: the only way to change a state.
 
 mod transaction;
 
@@ -14,12 +14,10 @@ use crate::value::Value;
 
 pub(crate) use transaction::{Transaction, Undo};
 
-/// An effect, compiled.
+/// A compiled effect.
 #[derive(Clone, Debug)]
 pub(crate) struct Effect {
-    /// The effect as it stands in the document, for the snapshot of a state in which it is scheduled.
-    ///
-    /// Null where no schedule holds it.
+    /// The source of a scheduled effect, for snapshots. Null for other effects.
     source: Value,
     mutation: Mutation,
 }
@@ -42,17 +40,17 @@ enum Operation {
     Pop,
 }
 
-/// When a schedule is due, in turns.
+/// The due time of a schedule, in turns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Due {
     At(u64),
     After(u64),
 }
 
-/// What effects share while they are compiled.
+/// Data that effects share during compilation.
 pub(crate) struct Compiling<'v> {
     turn_minutes: u64,
-    /// The paths so far: most of them are written more than once.
+    /// Cache of parsed paths. Most paths are written more than once.
     paths: HashMap<&'v str, Arc<Path>>,
 }
 
@@ -79,21 +77,21 @@ impl<'v> Compiling<'v> {
 }
 
 impl Effect {
-    /// Compile a list of effects that happen at once.
+    /// Compile a list of effects that are applied immediately.
     pub(crate) fn list<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
         document::map_items(document::list(effects)?, |_, effect| {
             Ok(Self { source: Value::Null, mutation: Mutation::new(effect, compiling)? })
         })
     }
 
-    /// Compile a list of effects that a schedule holds.
+    /// Compile a list of effects of a schedule.
     pub(crate) fn scheduled<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
         document::map_items(document::list(effects)?, |_, effect| {
             Ok(Self { source: effect.to_value(), mutation: Mutation::new(effect, compiling)? })
         })
     }
 
-    /// What decay does to a path: it subtracts.
+    /// Compile the decay of a path: a subtraction.
     pub(crate) fn decay(path: &str, amount: &impl Json) -> Result<Self> {
         let mutation = Mutation::Write {
             operation: Operation::Dec,
@@ -103,7 +101,7 @@ impl Effect {
         Ok(Self { source: Value::Null, mutation })
     }
 
-    /// The effects as they stand in a document.
+    /// Return the source documents of effects.
     pub(crate) fn sources(effects: &[Self]) -> Value {
         effects.iter().map(|effect| effect.source.clone()).collect()
     }
@@ -170,7 +168,7 @@ impl Due {
         }
     }
 
-    /// The turn in which something is due that is scheduled now.
+    /// Return the due turn of an entry that is scheduled in turn `now`.
     pub(crate) fn turn(self, now: u64) -> u64 {
         match self {
             Self::At(turn) => turn.max(now + 1),
@@ -186,12 +184,12 @@ impl Path {
         Ok(Self { segments, text })
     }
 
-    /// The segments below `state`.
+    /// Return the segments below `state`.
     fn steps(&self) -> &[Segment] {
         self.segments.get(1..).unwrap_or_default()
     }
 
-    /// The path of something directly below.
+    /// Return the path of a direct child.
     fn below(&self, segment: Segment) -> String {
         let mut segments = self.segments.clone();
         segments.push(segment);

@@ -1,10 +1,26 @@
-//! What a scenario comes to when everything about it that never changes is worked out once.
+//! Intermediate representation: an execution plan of a scenario with all static work done once.
 //!
-//! A plan says the same as the program that it is made of, for runs in which nothing exceptional happens: no rule
-//! fails, no limit is reached. Who plays by it has to notice when something does (see `lanes`) and to leave that run
-//! to the interpreter. Scenarios whose states change their shape have no plan.
+//! # Design
 //!
-//! A plan is for runs that begin in one state: what that is, and what is pending in it, is part of the plan.
+//! A [`Plan`] is the typed form of a program. Each scalar of the state is a column of binary64 numbers, and
+//! each path is a column number. Texts and booleans are numbers too. Expressions are lowered to typed trees
+//! (`expressions`), or left to the interpreter (`fallback`). The vectorised executor (`simd`) and the
+//! abstract interpreter (`static_analysis`) both use the plan.
+//!
+//! A plan is made for runs from one state. That state and its pending entries are part of the plan.
+//!
+//! # Invariants
+//!
+//! - For ordinary runs the plan has exactly the semantics of the program. A run is exceptional if a rule
+//!   fails or a limit is reached.
+//! - The user of a plan must detect an exceptional run and leave it to the interpreter.
+//! - While no array is longer than `most_elements`, no budget of fuel, steps or size can be exceeded.
+//!
+//! # Rejected alternatives
+//!
+//! - Dynamic shapes: a scenario whose effects create or delete members has no plan. Checks in each step would
+//!   cost more than they gain.
+//! - Error values in columns: errors are rare, and a replay by the interpreter gives the exact message.
 
 mod bounds;
 mod distances;
@@ -20,33 +36,33 @@ pub(crate) use initial_state::InitialState;
 pub(crate) use layout::{Layout, Spot};
 use types::{Condition, Consequence, Kind, Mutation, Site};
 
-/// A scenario with every path and every type resolved.
+/// An execution plan: a scenario with all paths and types resolved.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) layout: Layout,
     pub(crate) start: InitialState,
-    /// The column of the turn; those before it are the slots of the state.
+    /// The column of the turn. The columns before it are the slots of the state.
     pub(crate) turn: usize,
-    /// How many columns there are: slots, the turn, parameters, derived values.
+    /// Number of columns: slots, the turn, parameters, derived values.
     pub(crate) columns: usize,
     pub(crate) actions: Vec<Action>,
     pub(crate) events: Vec<Event>,
     pub(crate) losses: Vec<Condition>,
     pub(crate) wins: Vec<Condition>,
-    /// What is taken from which slot at the end of each turn.
+    /// Amount that is subtracted from a slot at the end of each turn.
     pub(crate) decay: Vec<(usize, f64)>,
     pub(crate) sites: Vec<Site>,
-    /// How far the conditions that end a run are from holding; `None` where that is for the interpreter to say.
+    /// Distances of the loss and win conditions. `None` if they need the interpreter.
     pub(crate) distances: Option<Distances>,
-    /// As long as no array has more elements than this, no budget of fuel, steps or size can run out.
+    /// While no array has more elements, no budget of fuel, steps or size can be exceeded.
     pub(crate) most_elements: usize,
 }
 
 #[derive(Debug)]
 pub(crate) struct Action {
-    /// In the order in which they are drawn.
+    /// Parameters in the order of their draws.
     pub(crate) params: Vec<Param>,
-    /// Whether it depends on the parameters whether the action is legal.
+    /// True if the preconditions depend on the parameters.
     pub(crate) depends_on_params: bool,
     pub(crate) legal: Condition,
     pub(crate) consequence: Consequence,
@@ -67,12 +83,12 @@ pub(crate) struct Param {
     pub(crate) domain: Domain,
 }
 
-/// What a parameter is drawn from.
+/// The domain that a parameter is drawn from.
 #[derive(Debug)]
 pub(crate) enum Domain {
     Options(Vec<f64>),
     Only(f64),
-    /// So many integers from the lowest on; fewer than 2^32.
+    /// `count` integers from `low` on; fewer than 2^32.
     Integers {
         low: f64,
         count: u64,
@@ -84,14 +100,14 @@ pub(crate) enum Domain {
 }
 
 impl Plan {
-    /// All that rules do, now or later.
+    /// Return all mutations of rules, immediate or scheduled.
     pub(crate) fn mutations(&self) -> impl Iterator<Item = &Mutation> {
         let actions = self.actions.iter().flat_map(|action| &action.consequence.mutations);
         let events = self.events.iter().flat_map(|event| &event.consequence.mutations);
         actions.chain(events).chain(self.sites.iter().flat_map(|site| &site.mutations))
     }
 
-    /// Whether some number might not be finite within so many turns, so that each has to be looked at.
+    /// Return True if a number may become infinite within `turns` turns, so each result must be checked.
     pub(crate) fn may_overflow(&self, turns: u64) -> bool {
         bounds::may_overflow(self, turns)
     }
@@ -102,12 +118,12 @@ pub(crate) mod examples {
     use crate::ir::Plan;
     use crate::program::Program;
 
-    /// The plan of a program for runs from its initial state.
+    /// Build the plan of a program for runs from its initial state.
     pub(crate) fn plan_of(program: &Program) -> Option<Plan> {
         Plan::new(program, &program.new_state(0))
     }
 
-    /// A program whose state is `state`; what follows replaces its other sections, which are empty.
+    /// Compile a program with a state. `sections` replace the other sections, which are empty.
     pub(crate) fn program(state: &str, sections: &[(&str, &str)]) -> Program {
         let section = |name: &str, default: &str| {
             let given = sections.iter().find(|(other, _)| *other == name);

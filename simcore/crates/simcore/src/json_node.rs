@@ -13,14 +13,14 @@ pub(crate) trait Json: Sized {
     /// The key of a member.
     type Key: Deref<Target = str>;
 
-    /// What the value is.
+    /// Return a view of the value.
     fn view(&self) -> View<'_, Self>;
 
-    /// The same value, to keep.
+    /// Convert to a shared value.
     fn to_value(&self) -> Value;
 }
 
-/// What a JSON value is.
+/// A view of a JSON value.
 pub(crate) enum View<'v, T: Json> {
     Null,
     Bool(bool),
@@ -33,7 +33,7 @@ pub(crate) enum View<'v, T: Json> {
 /// The members of an object, ordered by the code points of their keys.
 pub(crate) struct Members<'v, T: Json>(pub(crate) &'v [(T::Key, T)]);
 
-/// Up to so many members are looked through one by one: their keys mostly differ in length already.
+/// Up to this size a linear search is faster, because most keys differ in length.
 const FEW: usize = 8;
 
 impl<T: Json> Clone for Members<'_, T> {
@@ -49,7 +49,7 @@ impl<'v, T: Json> Members<'v, T> {
         self.0.len()
     }
 
-    /// The value of a key.
+    /// Return the value of a key.
     #[inline]
     pub(crate) fn get(self, key: &str) -> Option<&'v T> {
         let found = if self.0.len() <= FEW {
@@ -60,32 +60,33 @@ impl<'v, T: Json> Members<'v, T> {
         found.map(|(_, value)| value)
     }
 
-    /// A key as it stands here, and its value.
+    /// Return the stored key and its value.
     pub(crate) fn entry(self, key: &str) -> Option<(&'v str, &'v T)> {
         let at = self.0.binary_search_by(|(name, _)| (**name).cmp(key)).ok()?;
         self.0.get(at).map(|(key, value)| (&**key, value))
     }
 
-    /// The members in order of their keys.
+    /// Iterate over the members in the order of their keys.
     pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = (&'v str, &'v T)> {
         self.0.iter().map(|(key, value)| (&**key, value))
     }
 
-    /// The keys in order.
+    /// Iterate over the keys in order.
     pub(crate) fn keys(self) -> impl Iterator<Item = &'v str> {
         self.0.iter().map(|(key, _)| &**key)
     }
 
-    /// The values in order of their keys.
+    /// Iterate over the values in the order of their keys.
     pub(crate) fn values(self) -> impl Iterator<Item = &'v T> {
         self.0.iter().map(|(_, value)| value)
     }
 }
 
-/// A JSON value that borrows its texts from the document, and everything else from an arena. Every number is finite and
-/// never −0.
+/// A JSON tree that borrows its texts from the document and its containers from an arena. Every number is
+/// finite and never −0.
 ///
-/// Its tag is a whole word, or it would be copied in odd pieces, for which the processor waits when it reads them as one.
+/// The tag has the size of a word. A smaller tag would be copied in parts, and a later read of the word would
+/// stall.
 #[derive(Clone, Copy, Debug)]
 #[repr(u64)]
 pub enum Node<'a> {

@@ -1,7 +1,26 @@
-//! JSONLogic: compiled once, evaluated often.
+//! JSONLogic: a compiler and an evaluator with fuel.
 //!
-//! The dialect is the community's test suites; where those are silent it is the table in docs/semantics.md. Every
-//! evaluation is bounded by fuel, so that no rule can cost more than its budget.
+//! # Design
+//!
+//! An expression is compiled once into a tree with resolved operators and split paths (`expression`).
+//! Constant parts are folded (`folding`). The evaluator (`evaluation`, `operators`) borrows values from the
+//! expression and the data where possible. The dialect is defined by the test suites of the community. If
+//! they are silent, the table in docs/semantics.md decides.
+//!
+//! # Invariants
+//!
+//! - Both cores return the same value or the same error for each expression and each data.
+//! - Both cores charge the same fuel in the same order. The order determines which error occurs first.
+//! - A folded constant costs the fuel of its evaluation. Folding is not observable.
+//! - An invalid expression is an error only if it is evaluated.
+//! - Every evaluation is bounded: [`FUEL`] steps, [`OUTPUT_LIMIT`] characters and items, and the nesting of
+//!   documents.
+//!
+//! # Rejected alternatives
+//!
+//! - Errors at compile time: the reference evaluates lazily, so an invalid branch that is never reached is
+//!   legal.
+//! - Wall-clock limits: they differ between machines, so a run would not be reproducible.
 
 mod coercion;
 mod evaluation;
@@ -19,42 +38,42 @@ use expression::Expression;
 
 pub(crate) use expression::{Fields, Relation, is_operator};
 
-/// How many steps an evaluation may take.
+/// Maximum steps of an evaluation.
 pub const FUEL: u32 = 10_000;
-/// How many characters and items an evaluation may make.
+/// Maximum characters and items that an evaluation may create.
 pub const OUTPUT_LIMIT: usize = 1 << 16;
 
-/// How many of the things that it makes, and of the values in what it gives, cost a call a step.
+/// A call pays one step for this number of created things, and for this number of values in the result.
 const THINGS_PER_STEP: u64 = 16;
 
-/// A compiled expression. What is wrong with it is an error only when, and if, that part is evaluated.
+/// A compiled expression. An invalid part is an error only if it is evaluated.
 #[derive(Clone, Debug)]
 pub struct Rule(Expression);
 
-/// What an expression reads from.
+/// The data that an expression reads.
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'a> {
     /// A value.
     Value(&'a Value),
-    /// An object that exists only as its members.
+    /// An object given as its members.
     Members(&'a [(&'static str, &'a Value)]),
 }
 
 impl Rule {
-    /// Compile an expression, as [`crate::strict_json::parse`] read it.
+    /// Compile an expression that [`crate::strict_json::parse`] returned.
     #[must_use]
     pub fn new(logic: &Value) -> Self {
         Self::compile(logic, &mut Fields::default())
     }
 
-    /// Compile an expression, however it is kept.
+    /// Compile an expression from any JSON tree.
     pub(crate) fn compile<'v>(logic: &'v impl Json, fields: &mut Fields<'v>) -> Self {
         let mut expression = Expression::new(logic, fields);
         folding::fold(&mut expression);
         Self(expression)
     }
 
-    /// The value of the expression.
+    /// Evaluate the expression.
     ///
     /// # Errors
     ///
@@ -64,7 +83,7 @@ impl Rule {
         self.evaluate_metered(data, &mut 0)
     }
 
-    /// As [`Rule::evaluate`], borrowed where the value stands in the expression or in the data.
+    /// As [`Rule::evaluate`]. The value is borrowed if it is part of the expression or of the data.
     ///
     /// # Errors
     ///
@@ -73,7 +92,7 @@ impl Rule {
         self.evaluate_cow(data, &mut 0)
     }
 
-    /// As [`Rule::evaluate`]; the steps taken are added to `spent`, also when it fails.
+    /// As [`Rule::evaluate`]. The steps are added to `spent`, even if it fails.
     ///
     /// # Errors
     ///
@@ -82,7 +101,7 @@ impl Rule {
         self.evaluate_cow(data, spent).map(Cow::into_owned)
     }
 
-    /// Whether the expression, as a condition, holds.
+    /// Return the truth of the expression.
     ///
     /// # Errors
     ///
@@ -91,7 +110,7 @@ impl Rule {
         self.holds_metered(data, &mut 0)
     }
 
-    /// As [`Rule::holds`]; the steps taken are added to `spent`, also when it fails.
+    /// As [`Rule::holds`]. The steps are added to `spent`, even if it fails.
     ///
     /// # Errors
     ///
@@ -110,7 +129,7 @@ impl Rule {
     }
 }
 
-/// The value of an expression over data.
+/// Evaluate an expression over data.
 ///
 /// # Errors
 ///
@@ -120,7 +139,7 @@ pub fn evaluate(logic: &Value, data: &Value) -> Result<Value> {
 }
 
 impl Relation {
-    /// Whether it holds between two values, with the fuel of an evaluation.
+    /// Return True if the relation holds between two values, with the fuel of one evaluation.
     ///
     /// # Errors
     ///
@@ -130,7 +149,8 @@ impl Relation {
     }
 }
 
-/// JSONLogic's truth: false, null, 0, "" and [] are false; everything else, {} included, is true.
+/// Return the truth of a value. False are: false, null, 0, "" and []. All other values are true, including
+/// {}.
 #[must_use]
 pub fn truthy(value: &Value) -> bool {
     match value {
@@ -143,11 +163,11 @@ pub fn truthy(value: &Value) -> bool {
     }
 }
 
-/// A result that may enter a state: finite, and 0 for −0.
+/// Check that a result may enter a state: it is finite, and −0 becomes 0.
 ///
 /// # Errors
 ///
-/// `NUMERIC_RANGE` for infinities and for what is not a number.
+/// `NUMERIC_RANGE` for infinities and NaN.
 pub fn finite(value: f64) -> Result<f64> {
     if value.is_finite() {
         Ok(value + 0.0)
@@ -157,7 +177,7 @@ pub fn finite(value: f64) -> Result<f64> {
 }
 
 impl<'a> Data<'a> {
-    /// All of the data.
+    /// Return all data as one value.
     fn to_value(self) -> Cow<'a, Value> {
         match self {
             Self::Value(value) => Cow::Borrowed(value),

@@ -1,7 +1,7 @@
-//! The engine of Peripety: scenarios as data, played deterministically.
+//! The engine of Peripety: scenarios are data, and runs are deterministic.
 //!
-//! It means exactly what docs/semantics.md says and what the reference in Python does, byte for byte: the same
-//! canonical states, diffs and reports, the same error codes and messages. It does no input or output.
+//! It has the semantics of docs/semantics.md and of the Python reference, byte for byte: the same canonical
+//! states, diffs and reports, the same error codes and messages. It does no I/O.
 
 mod bulk_validation;
 pub mod canonical_json;

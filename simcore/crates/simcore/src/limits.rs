@@ -13,7 +13,7 @@ pub(crate) const MAX_STATE_TEXT: usize = 1 << 20;
 
 const BYTES_PER_STEP: usize = 1024;
 
-/// Values, levels of containers, bytes of text in all (keys among it) and in the longest string.
+/// Size of a value: nodes, nesting depth, bytes of all text with keys, and bytes of the longest string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) nodes: usize,
@@ -27,7 +27,7 @@ impl Size {
         Self::within(root, u64::MAX)
     }
 
-    /// The size of a value; of one that takes more steps than that, only that it does.
+    /// Measure a value. Stop when it exceeds `most_steps`; the size is then only a lower bound.
     pub(crate) fn within(root: &impl Json, most_steps: u64) -> Self {
         let mut size = Self::default();
         match root.view() {
@@ -65,12 +65,12 @@ impl Size {
         }
     }
 
-    /// What a call pays to handle values: 1 for each, and 1 for each full 1,024 bytes of their text.
+    /// Return the steps that a call pays for values: 1 for each, and 1 for each full 1,024 bytes of text.
     pub(crate) fn steps(&self) -> u64 {
         (self.nodes + self.text / BYTES_PER_STEP) as u64
     }
 
-    /// Refuse a state, what is pending included, that outgrows its limits.
+    /// Check the size of a state, with its pending entries, against the limits.
     pub(crate) fn check(&self) -> Result<()> {
         let problem = if self.longest > MAX_STRING_BYTES {
             format!("a string is longer than {MAX_STRING_BYTES} bytes")
@@ -89,7 +89,7 @@ impl Size {
 
 const TEMPLATES: [&str; 4] = ["{{", "${", "{%", "<%"];
 
-/// Whether a value holds an operation, or a text that looks like a template.
+/// Return True if a value contains an operation or a text that looks like a template.
 pub(crate) fn looks_like_code(value: &impl Json) -> bool {
     match value.view() {
         View::Text(text) => TEMPLATES.into_iter().any(|template| text.contains(template)),
@@ -102,7 +102,7 @@ pub(crate) fn looks_like_code(value: &impl Json) -> bool {
     }
 }
 
-/// The first key of a value, in the order of keys and depth first, that is dangerous to clients.
+/// Return the first key that is dangerous to clients, depth first in the order of keys.
 pub(crate) fn forbidden_key(value: &impl Json) -> Option<&str> {
     match value.view() {
         View::Array(items) => items.iter().find_map(forbidden_key),

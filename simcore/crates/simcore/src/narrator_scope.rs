@@ -1,4 +1,5 @@
-//! What the narrator may change by itself: what the scenario grants, or else what its own rules do.
+//! Narrator scope: the changes that the narrator may make. The scenario grants them, or its own rules are
+//! precedents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use crate::value::{Value, object};
 const MAX_CHANGES: usize = 64;
 const OPERATIONS: [&str; 7] = ["set", "inc", "dec", "mul", "patch", "push", "pop"];
 const MEMBERS: [&str; 3] = ["op", "path", "value"];
-/// How much of the values that would be in scope a message shows.
+/// Maximum number of values in scope that a message lists.
 const SHOWN_VALUES: usize = 8;
 const SHOWN_VALUE: usize = 60;
 const SHOWN_PATH: usize = 80;
@@ -22,15 +23,15 @@ const SHOWN_PATH: usize = 80;
 /// The narrator's scope in a scenario.
 #[derive(Debug)]
 pub(crate) enum Scope {
-    /// The entries of `narrator_scope`: a change is in scope when one of them allows it.
+    /// The entries of `narrator_scope`. A change is in scope if one entry permits it.
     Grants(Vec<Grant>),
-    /// The default: what some action or event writes to the same path with the same operation.
+    /// The default: writes of actions and events with the same path and operation.
     ///
-    /// Only literals are precedents: what a derived value may become is not known beforehand.
+    /// Only literals are precedents, because the result of a derived value is unknown.
     Precedents(BTreeMap<String, Precedent>),
 }
 
-/// What the scenario lets the narrator do at a path and below it.
+/// A grant of the scenario for a path and all paths below it.
 #[derive(Debug)]
 pub(crate) struct Grant {
     path: Vec<Segment>,
@@ -38,22 +39,22 @@ pub(crate) struct Grant {
     limit: Option<f64>,
 }
 
-/// What the rules do to a path.
+/// The writes of rules to a path.
 #[derive(Debug, Default)]
 pub(crate) struct Precedent {
     /// The largest number that is added or subtracted.
     amount: Option<f64>,
-    /// What is written, by operation, in canonical form.
+    /// Written values by operation, in canonical form.
     values: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
-/// A change that is harmless as such.
+/// A change that passed the basic checks.
 struct Change<'a> {
     operation: &'static str,
     path: Vec<Segment>,
     /// The canonical text of the path.
     text: String,
-    /// Null where there is none.
+    /// Null if absent.
     value: &'a Value,
 }
 
@@ -67,18 +68,18 @@ impl Scope {
         }
     }
 
-    /// The scope of what may change nothing.
+    /// Return a scope without permissions.
     pub(crate) fn empty() -> Self {
         Self::Grants(Vec::new())
     }
 
-    /// Why a list of changes may not be applied: a reason for each change that must not be; or none.
+    /// Return a failure for each change that is not permitted. The list is empty if all are.
     pub(crate) fn find_violations(&self, changes: &Value) -> Vec<Failure> {
         let Some(changes) = changes.as_array().filter(|changes| changes.len() <= MAX_CHANGES) else {
             let message = format!("state_changes is a list of at most {MAX_CHANGES} changes");
             return vec![Failure::of(&invalid(&message), format_args!("/state_changes"))];
         };
-        // The paths whose number a change before calculates.
+        // Paths that an earlier change of the list calculates.
         let mut calculated = BTreeSet::new();
         let mut reasons = Vec::new();
         for (index, change) in changes.iter().enumerate() {
@@ -89,7 +90,7 @@ impl Scope {
         reasons
     }
 
-    /// Refuse a change that is none, is dangerous, or is out of scope.
+    /// Check that a change is well formed, harmless and in scope.
     fn check(&self, change: &Value, calculated: &mut BTreeSet<String>) -> Result<()> {
         let change = Change::parse(change)?;
         match self {
@@ -97,7 +98,7 @@ impl Scope {
             Self::Precedents(precedents) => check_precedents(precedents, &change)?,
         }
         if is_arithmetic(change.operation) && !calculated.insert(change.text.clone()) {
-            // Otherwise many small changes would make the large one that is out of scope.
+            // Without this check many small changes could add up to a large one that is out of scope.
             let message = "may change once in a list; combine its changes into one";
             return Err(out_of_scope(format!("the number {} {message}", change.shown())));
         }
@@ -105,7 +106,7 @@ impl Scope {
     }
 }
 
-// --- what the scenario grants ---
+// --- grants of the scenario ---
 
 impl Grant {
     fn new(entry: &Value) -> Result<Self> {
@@ -137,7 +138,7 @@ fn check_grants(grants: &[Grant], change: &Change<'_>) -> Result<()> {
     }
 }
 
-// --- what the scenario's own rules do ---
+// --- precedents in the rules of the scenario ---
 
 fn precedents(spec: Members<'_, Value>) -> Result<BTreeMap<String, Precedent>> {
     let mut known = BTreeMap::new();
@@ -157,7 +158,7 @@ fn precedents(spec: Members<'_, Value>) -> Result<BTreeMap<String, Precedent>> {
     Ok(known)
 }
 
-/// Note what an effect writes, if it does and if the value is known.
+/// Record the write of an effect if its value is known.
 fn note_precedent(
     effect: Members<'_, Value>,
     derives: Option<Members<'_, Value>>,
@@ -201,7 +202,7 @@ fn check_precedents(precedents: &BTreeMap<String, Precedent>, change: &Change<'_
     Err(out_of_scope(message))
 }
 
-/// What must have a precedent each: each member of a patch, any other value; of pop nothing.
+/// Return the values that need a precedent: each member of a patch, or the value. `pop` needs none.
 fn required_values(operation: &str, value: &Value) -> Result<BTreeSet<String>> {
     match value {
         _ if operation == "pop" => Ok(BTreeSet::new()),
@@ -212,7 +213,7 @@ fn required_values(operation: &str, value: &Value) -> Result<BTreeSet<String>> {
     }
 }
 
-// --- what a change is ---
+// --- changes ---
 
 impl<'a> Change<'a> {
     fn parse(change: &'a Value) -> Result<Self> {
@@ -249,7 +250,7 @@ impl<'a> Change<'a> {
         Ok(Self { operation, text: format_path(&path), path, value })
     }
 
-    /// What the operation amounts to: adding less than nothing is subtracting.
+    /// Return the effective operation: adding a negative number is a subtraction.
     fn effective_operation(&self) -> &'static str {
         match (self.operation, self.value) {
             ("inc", Value::Number(amount)) if *amount < 0.0 => "dec",
@@ -283,12 +284,12 @@ fn operation_from_name(name: &str) -> Option<&'static str> {
     OPERATIONS.into_iter().find(|operation| *operation == name)
 }
 
-/// Whether an operation adds to a number, or subtracts from it.
+/// Return True if an operation adds to a number or subtracts from it.
 fn is_additive(operation: &str) -> bool {
     matches!(operation, "inc" | "dec")
 }
 
-/// Whether an operation makes a number of the one before.
+/// Return True if an operation calculates a number from the old one.
 fn is_arithmetic(operation: &str) -> bool {
     is_additive(operation) || operation == "mul"
 }
@@ -301,7 +302,7 @@ fn invalid(message: &str) -> Error {
     Error::new(Code::ChangeInvalid, message)
 }
 
-// --- what a refusal says ---
+// --- messages ---
 
 fn out_of_scope(message: String) -> Error {
     Error::new(Code::OutOfScope, message)
@@ -325,7 +326,7 @@ fn check_magnitude(change: &Change<'_>, limit: f64) -> Result<()> {
     Err(out_of_scope(format!("the narrator may {operation} {path} with numbers within ±{limit} only")))
 }
 
-/// The largest number in a value, whatever its sign.
+/// Return the largest absolute number in a value.
 fn magnitude(value: &Value) -> f64 {
     match value {
         Value::Number(number) => number.abs(),

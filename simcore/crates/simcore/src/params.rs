@@ -1,4 +1,4 @@
-//! The parameters of actions: which values are legal, and how one is drawn.
+//! Parameters of actions: validation and random sampling.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use crate::jsonlogic::finite;
 use crate::rng::{choose, unit};
 use crate::value::{EMPTY_OBJECT, Object, Value};
 
-/// The parameters that an action takes, by name.
+/// The parameter schemas of an action, by name.
 #[derive(Debug)]
 pub(crate) struct Params(Vec<(Arc<str>, Param)>);
 
@@ -33,7 +33,7 @@ enum Kind {
     Boolean,
 }
 
-/// What a parameter is drawn from.
+/// The domain of a parameter.
 #[derive(Debug)]
 enum Domain {
     Options,
@@ -55,7 +55,7 @@ impl Params {
         self.0.is_empty()
     }
 
-    /// Why the given parameters are not legal, one sentence each, by name; empty when they are.
+    /// Return one sentence for each illegal parameter, by name. The list is empty if all are legal.
     pub(crate) fn problems(&self, given: &Value) -> Vec<String> {
         let Some(given) = given.as_object() else {
             return vec!["the parameters must be an object".to_owned()];
@@ -74,7 +74,7 @@ impl Params {
         }
     }
 
-    /// Parameters drawn uniformly from their domains, one draw each, in the order of their names.
+    /// Draw parameters uniformly from their domains, one draw each, in the order of their names.
     pub(crate) fn sample(&self, mut next_draw: impl FnMut() -> u64) -> Result<Value> {
         if self.is_empty() {
             return Ok(EMPTY_OBJECT.clone());

@@ -1,4 +1,4 @@
-//! What the schema cannot say about a scenario: that its names, sizes, times and rules fit together.
+//! Static checks beyond the schema: ids, sizes, times and rules.
 
 use std::collections::HashSet;
 
@@ -18,15 +18,16 @@ use crate::strict_json::MAX_SAFE_INTEGER;
 
 const MAX_EFFECTS: usize = 4096;
 
-/// Whether a document has a key that is dangerous to clients.
+/// Return True if a document has a key that is dangerous to clients.
 ///
-/// Canonical form escapes no letter: what its bytes do not hold is no key, and nearly always they hold none of these.
+/// Canonical form escapes no letter. A key is absent if its bytes are absent, which is nearly always the
+/// case.
 pub(super) fn has_forbidden_key(root: &Node<'_>, canonical: &[u8]) -> bool {
     let is_held = |key: &&str| memmem::find(canonical, key.as_bytes()).is_some();
     FORBIDDEN_KEYS.iter().any(is_held) && forbidden_key(root).is_some()
 }
 
-/// Whether nothing else is wrong with a scenario that fits the schema.
+/// Return True if a scenario that fits the schema has no other finding.
 pub(super) fn are_sound<'a>(spec: &'a Spec<'a>) -> bool {
     let world = World::new(spec);
     let mut effects = 0;
@@ -111,7 +112,7 @@ fn is_visible(spec: &Spec<'_>, world: &World<'_>) -> bool {
         .visibility
         .iter()
         .all(|rule| is_path(rule.path, world) && rule.to.iter().all(|id| entities.contains(id)));
-    // `state.private.<entity>` belongs to that entity alone, so its keys must be entities.
+    // `state.private.<entity>` is visible to that entity only, so its keys must be entities.
     viewers_exist
         && match Members::<Node<'_>>(spec.state).get("private") {
             Some(Node::Object(owners)) => owners.iter().all(|(owner, _)| entities.contains(owner)),
@@ -119,7 +120,7 @@ fn is_visible(spec: &Spec<'_>, world: &World<'_>) -> bool {
         }
 }
 
-/// Whether a path exists, or can come to exist.
+/// Return True if a path exists or effects can create it.
 fn is_path(path: &str, world: &World<'_>) -> bool {
     state_path(path).is_some_and(|path| world.has(&path))
 }

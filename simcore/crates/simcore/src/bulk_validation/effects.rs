@@ -1,4 +1,4 @@
-//! Effects: their paths, their values, and when they are due.
+//! Static checks of effects: paths, values and due times.
 
 use super::spec::{Due, Effect, Operation};
 use super::world::{World, has_key, state_path};
@@ -8,7 +8,7 @@ use crate::limits::looks_like_code;
 
 const MAX_SCHEDULE_DEPTH: usize = 4;
 
-/// Whether nothing is wrong with a list of effects; how many there are is counted.
+/// Return True if a list of effects has no finding. The effects are counted.
 pub(super) fn are_sound(
     effects: &[Effect<'_>],
     world: &World<'_>,
@@ -37,7 +37,7 @@ pub(super) fn are_sound(
     })
 }
 
-/// Whether a path can be written by an operation.
+/// Return True if an operation can write a path.
 pub(super) fn is_target(operation: Operation, path: &str, world: &World<'_>) -> bool {
     let Some(path) = state_path(path) else { return false };
     if operation == Operation::Set {
@@ -56,7 +56,7 @@ pub(super) fn is_target(operation: Operation, path: &str, world: &World<'_>) -> 
     }
 }
 
-/// Whether a value is a literal, or a derived value that there is.
+/// Return True if a value is a literal or an existing derived value.
 fn is_value(operation: Operation, value: &Node<'_>, derives: &[Member<'_>]) -> bool {
     match (operation, value) {
         (_, Node::Text(name)) if has_key(derives, name) => true,

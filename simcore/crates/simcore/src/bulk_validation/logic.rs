@@ -1,4 +1,4 @@
-//! JSONLogic expressions: that every operator is one, has arguments as it should, and reads what there is.
+//! Static checks of JSONLogic expressions: known operators, number of arguments, existing variables.
 
 use super::spec::{Param, Rule};
 use super::world::{Path, USUAL_STEPS, World, has_key};
@@ -7,29 +7,29 @@ use crate::paths::{Step, variable_steps};
 
 const MAX_DEPTH: usize = 64;
 
-/// What a variable may name.
+/// Names that an expression may use.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'s, 'a> {
     pub(super) world: &'s World<'a>,
     pub(super) params: &'s [(&'a str, Param<'a>)],
     pub(super) derives: &'a [Member<'a>],
-    /// Whether the expression runs over the elements of an array, which are not known here.
+    /// True inside an iteration, where the elements are unknown.
     pub(super) inside: bool,
 }
 
 impl<'s, 'a> Scope<'s, 'a> {
-    /// What a rule may name, its derived values among it or not.
+    /// Return the scope of a rule, with or without its derived values.
     pub(super) fn of(world: &'s World<'a>, rule: &'s Rule<'a>, derives: &'a [Member<'a>]) -> Self {
         Self { world, params: &rule.params, derives, inside: false }
     }
 
-    /// What a condition may name.
+    /// Return the scope of a condition.
     pub(super) fn bare(world: &'s World<'a>) -> Self {
         Self { world, params: &[], derives: &[], inside: false }
     }
 }
 
-/// Whether nothing is wrong with an expression.
+/// Return True if an expression has no finding.
 pub(super) fn is_sound<'a>(logic: &Node<'a>, scope: Scope<'_, 'a>, depth: usize) -> bool {
     depth <= MAX_DEPTH
         && match logic {
@@ -39,7 +39,7 @@ pub(super) fn is_sound<'a>(logic: &Node<'a>, scope: Scope<'_, 'a>, depth: usize)
         }
 }
 
-/// Whether an object is empty, or nothing is wrong with it as an operation.
+/// Return True if an object is empty, or an operation without findings.
 pub(super) fn is_operation<'a>(members: &[Member<'a>], scope: Scope<'_, 'a>, depth: usize) -> bool {
     let (name, operand) = match members {
         [] => return true,
@@ -69,7 +69,7 @@ pub(super) fn is_operation<'a>(members: &[Member<'a>], scope: Scope<'_, 'a>, dep
         })
 }
 
-/// Whether there is such an operator, and it takes so many arguments.
+/// Return True if an operator exists and accepts this number of arguments.
 fn takes(name: &str, arguments: usize) -> bool {
     match name {
         "!" | "!!" => arguments == 1,
@@ -87,7 +87,7 @@ fn are_known<'a>(paths: &[Node<'a>], scope: Scope<'_, 'a>) -> bool {
     paths.iter().all(|path| if let Node::Text(path) = path { is_known(path, scope) } else { true })
 }
 
-/// Whether a variable names something that there is, or can come to be.
+/// Return True if a variable exists or effects can create it.
 fn is_known<'a>(text: &'a str, scope: Scope<'_, 'a>) -> bool {
     if scope.world.is_seen(text) {
         return true;
@@ -106,7 +106,7 @@ fn is_known<'a>(text: &'a str, scope: Scope<'_, 'a>) -> bool {
     }
 }
 
-/// The name below the root of a path; an index is none that anybody would take.
+/// Return the name below the root of a path. An index is not a name.
 fn name_below_root<'p>(path: &'p [Step<'_>]) -> Option<&'p str> {
     if let Some(Step::Name(name)) = path.get(1) { Some(name) } else { None }
 }

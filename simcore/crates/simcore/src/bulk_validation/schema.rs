@@ -1,6 +1,6 @@
-//! The schema of a scenario (`scenario_spec.schema.json`), by hand.
+//! Handwritten validator for `scenario_spec.schema.json`.
 //!
-//! Keys of an object are distinct, so that whoever has met as many required ones as there are has met all of them.
+//! Keys of an object are distinct. The required members are complete if their count is complete.
 
 use super::shapes::{
     boolean, duration, id, integer_within, list, name, number, number_within, object, object_of, path, prose,
@@ -16,7 +16,7 @@ const MOST_HORIZON: f64 = 1000.0;
 const LEAST_WEIGHT: f64 = 0.05;
 const MOST_WEIGHT: f64 = 0.3;
 
-/// The parts of a scenario, if it fits the schema.
+/// Return the parts of a scenario if it fits the schema.
 pub(super) fn spec<'a>(root: &Node<'a>) -> Option<Spec<'a>> {
     let mut spec = Spec::default();
     let mut required = 9;
@@ -197,7 +197,7 @@ fn effect<'a>(value: &Node<'a>) -> Option<Effect<'a>> {
             _ => return None,
         }
     }
-    // As many members as there should be, and each that should be there: no other one is.
+    // The expected number of members, and each required member: other members cannot exist.
     match (operator?, members.len()) {
         ("addlog", 2) => message.map(|_| Effect::AddLog),
         ("schedule", _) => {
@@ -214,7 +214,7 @@ fn effect<'a>(value: &Node<'a>) -> Option<Effect<'a>> {
     }
 }
 
-/// An operation that takes a value, and takes this one.
+/// Return an operation if it accepts this value.
 fn operation(name: &str, value: &Node<'_>) -> Option<Operation> {
     match (name, value) {
         ("set", _) => Some(Operation::Set),

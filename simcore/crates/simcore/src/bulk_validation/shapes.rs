@@ -1,4 +1,4 @@
-//! What values of a kind the schema takes. `None` is for what it does not take.
+//! Values that the schema accepts, by type. `None` means that the value is not accepted.
 
 use crate::json_node::{Member, Node};
 use crate::strict_json::MAX_SAFE_INTEGER;
@@ -7,12 +7,12 @@ pub(super) fn object<'a>(value: &Node<'a>) -> Option<&'a [Member<'a>]> {
     if let Node::Object(members) = value { Some(members) } else { None }
 }
 
-/// An object of so many members at most.
+/// Return the members of an object with at most `most` members.
 pub(super) fn object_of<'a>(value: &Node<'a>, most: usize) -> Option<&'a [Member<'a>]> {
     object(value).filter(|members| members.len() <= most)
 }
 
-/// What each item of a list comes to, of which there are at least and at most so many.
+/// Map the items of a list whose length is within bounds.
 pub(super) fn list<'a, T>(
     value: &Node<'a>,
     least: usize,
@@ -30,16 +30,16 @@ pub(super) fn list<'a, T>(
     Some(read)
 }
 
-/// A text of at least and at most so many characters.
+/// Return a text whose number of characters is within bounds.
 pub(super) fn text<'a>(value: &Node<'a>, least: usize, most: usize) -> Option<&'a str> {
     let Node::Text(text) = value else { return None };
     let length = if text.len() < least || text.len() > most { text.chars().count() } else { least };
-    // A character is one byte at least, and four at most.
+    // A character has one to four bytes.
     let long_enough = least <= 1 || text.chars().nth(least - 1).is_some();
     (long_enough && (least..=most).contains(&length)).then_some(*text)
 }
 
-/// An id.
+/// Return an id.
 pub(super) fn id<'a>(value: &Node<'a>) -> Option<&'a str> {
     let text = text(value, 1, 64)?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -52,7 +52,7 @@ pub(super) fn name<'a>(value: &Node<'a>) -> Option<&'a str> {
     text(value, 1, 200)
 }
 
-/// A text at length, such as a description.
+/// Return a long text, such as a description.
 pub(super) fn prose<'a>(value: &Node<'a>) -> Option<&'a str> {
     text(value, 0, 10_000)
 }
@@ -61,7 +61,7 @@ pub(super) fn path<'a>(value: &Node<'a>) -> Option<&'a str> {
     text(value, 1, 512)
 }
 
-/// What may be a duration, by its length.
+/// Return a text that can be a duration by its length.
 pub(super) fn duration<'a>(value: &Node<'a>) -> Option<&'a str> {
     text(value, 2, 32)
 }
@@ -82,7 +82,7 @@ pub(super) fn integer_within(value: &Node<'_>, least: f64, most: f64) -> Option<
     number_within(value, least, most).filter(|number| number.fract() == 0.0)
 }
 
-/// A rate: more than nothing, and one at most.
+/// Return a rate: greater than 0, at most 1.
 pub(super) fn rate(value: &Node<'_>) -> Option<f64> {
     number_within(value, 0.0, 1.0).filter(|rate| *rate > 0.0)
 }

@@ -1,4 +1,4 @@
-//! A scenario that fits the schema, as its parts.
+//! Typed parts of a scenario that fits the schema.
 
 use crate::json_node::{Member, Node};
 
@@ -12,7 +12,7 @@ pub(super) struct Spec<'a> {
     pub(super) losses: Vec<Condition<'a>>,
     pub(super) wins: Vec<Condition<'a>>,
     pub(super) decay: &'a [Member<'a>],
-    /// The least and the greatest rate at which runs fail.
+    /// The minimum and maximum failure rate.
     pub(super) rates: (f64, Option<f64>),
     pub(super) turn: Option<&'a str>,
     pub(super) visibility: Vec<Viewers<'a>>,
@@ -30,7 +30,7 @@ pub(super) struct Rule<'a> {
     pub(super) duration: Option<&'a str>,
 }
 
-/// What ends a run.
+/// A loss or win condition.
 pub(super) struct Condition<'a> {
     pub(super) id: &'a str,
     pub(super) when: &'a [Member<'a>],
@@ -61,7 +61,7 @@ pub(super) enum Effect<'a> {
     Schedule { at: Option<Due<'a>>, after: Option<Due<'a>>, effects: Vec<Effect<'a>> },
 }
 
-/// What an effect does to what stands at its path.
+/// The kind of operation of an effect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Set,
@@ -72,15 +72,15 @@ pub(super) enum Operation {
     Append,
 }
 
-/// When a schedule is due.
+/// The due time of a schedule.
 pub(super) enum Due<'a> {
     Turns,
     Duration(&'a str),
 }
 
-/// Who may see a path.
+/// The viewers of a path.
 pub(super) struct Viewers<'a> {
     pub(super) path: &'a str,
-    /// Nobody in particular, or entities.
+    /// Entities. Empty for all of them.
     pub(super) to: Vec<&'a str>,
 }

@@ -1,4 +1,4 @@
-//! What a rule may refer to: the paths that exist at the start, and those that effects can create.
+//! Paths that rules can refer to: the initial ones, and those that effects can create.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
@@ -8,20 +8,20 @@ use crate::json_node::{Member, Members, Node};
 use crate::paths::{FORBIDDEN_KEYS, MAX_PATH_CHARACTERS, Step, path_steps};
 use crate::strict_json::MAX_KEY_BYTES;
 
-/// The steps of a path, its root included.
+/// The steps of a path, with its root.
 pub(super) type Path<'a> = Vec<Step<'a>>;
 
-/// As many variables as most scenarios have, about.
+/// Approximate number of variables of most scenarios.
 const USUAL_VARIABLES: usize = 48;
-/// Few paths have more steps.
+/// Most paths have no more steps.
 pub(super) const USUAL_STEPS: usize = 4;
 
-/// The static picture of a scenario's state.
+/// Static model of a scenario's state.
 pub(super) struct World<'a> {
     state: Node<'a>,
     spec: &'a Spec<'a>,
     created: OnceCell<HashSet<Path<'a>>>,
-    /// Variables that were found to be there; most are read more than once.
+    /// Cache of variables that exist. Most are read more than once.
     seen: RefCell<HashSet<&'a str>>,
 }
 
@@ -35,23 +35,23 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether a variable was found to be there before.
+    /// Return True if a variable is in the cache.
     pub(super) fn is_seen(&self, variable: &str) -> bool {
         self.seen.borrow().contains(variable)
     }
 
-    /// Note that a variable is there; true.
+    /// Add an existing variable to the cache. Always return True.
     pub(super) fn see(&self, variable: &'a str) -> bool {
         self.seen.borrow_mut().insert(variable);
         true
     }
 
-    /// Whether a path under `state` exists, or can come to exist.
+    /// Return True if a path under `state` exists or effects can create it.
     pub(super) fn has(&self, path: &[Step<'_>]) -> bool {
         self.initial(path).is_some() || self.is_below_created(path) || self.may_grow(path)
     }
 
-    /// The value a path starts with; of an array's elements the first stands for all.
+    /// Return the initial value of a path. The first element of an array represents all elements.
     pub(super) fn initial(&self, path: &[Step<'_>]) -> Option<Node<'a>> {
         path.iter().skip(1).try_fold(self.state, |value, step| match value {
             Node::Array(items) => {
@@ -62,13 +62,13 @@ impl<'a> World<'a> {
         })
     }
 
-    /// Whether some effect can put another value at the path, or at what holds it.
+    /// Return True if an effect can replace the value at the path or at one of its parents.
     pub(super) fn is_written(&self, path: &[Step<'_>]) -> bool {
         self.is_below_created(path)
             || self.created().iter().any(|created| created.len() > path.len() && created.starts_with(path))
     }
 
-    /// Whether the path goes through an element of an array of the start, which need not be there yet.
+    /// Return True if the path leads through an array element that may not exist initially.
     fn may_grow(&self, path: &[Step<'_>]) -> bool {
         let mut value = Some(self.state);
         path.iter().skip(1).any(|step| {
@@ -97,7 +97,7 @@ fn note_created<'a>(effect: &Effect<'a>, created: &mut HashSet<Path<'a>>) {
     match effect {
         Effect::Schedule { effects, .. } => effects.iter().for_each(|effect| note_created(effect, created)),
         Effect::Write { operation: operation @ (Operation::Set | Operation::Patch), path, value } => {
-            // A path that cannot be read spoils the document anyway.
+            // A malformed path is a finding anyway.
             let mut steps = Vec::new();
             if path_steps(path, &mut steps).is_none() {
                 return;
@@ -116,7 +116,7 @@ fn note_created<'a>(effect: &Effect<'a>, created: &mut HashSet<Path<'a>>) {
     }
 }
 
-/// The steps of a path into the state, each of them a key or index that a document may have.
+/// Return the steps of a path into the state if a document can have each key and index.
 pub(super) fn state_path(text: &str) -> Option<Path<'_>> {
     let mut path = Vec::with_capacity(USUAL_STEPS);
     path_steps(text, &mut path)?;
@@ -137,7 +137,7 @@ fn child<'a>(value: Node<'a>, step: &Step<'_>) -> Option<Node<'a>> {
     }
 }
 
-/// The index that a step is, or spells.
+/// Return the index that a step is or spells.
 fn position(step: &Step<'_>) -> Option<usize> {
     match step {
         Step::Index(index) => Some(usize::try_from(*index).unwrap_or(usize::MAX)),
@@ -148,7 +148,7 @@ fn position(step: &Step<'_>) -> Option<usize> {
     }
 }
 
-/// The keys of some members.
+/// Return True if an object has a key.
 pub(super) fn has_key(members: &[Member<'_>], key: &str) -> bool {
     Members::<Node<'_>>(members).get(key).is_some()
 }

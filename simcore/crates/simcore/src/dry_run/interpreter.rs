@@ -1,4 +1,4 @@
-//! One run after the other, as the rules say it.
+//! Interpreter for dry-runs: one run after the other.
 
 use crate::change_log::{ChangeLog, Failure};
 use crate::error::Result;
@@ -12,10 +12,10 @@ use super::Options;
 use super::lookahead::Lookahead;
 use super::report::{Outcome, Tally};
 
-/// Plays runs, and counts what comes of them.
+/// Plays runs and counts their outcomes.
 pub(super) struct Interpreter<'a> {
     program: &'a Program,
-    /// What each run begins with a copy of.
+    /// Each run begins with a copy of this state.
     start: &'a State,
     options: &'a Options,
     tally: &'a mut Tally,
@@ -62,7 +62,7 @@ impl<'a> Interpreter<'a> {
         Outcome::Survived
     }
 
-    /// The last turn that a run may come to.
+    /// Return the last turn that a run may reach.
     fn last_turn(&self) -> u64 {
         self.start.turn + self.options.horizon
     }

@@ -1,6 +1,6 @@
-//! What comes of an action, found out on copies of a run: how the personas decide that look ahead.
+//! Lookahead of personas: candidate actions are simulated on copies of a run.
 //!
-//! Nothing that happens here is noted anywhere.
+//! The copies leave no trace in the report.
 
 use crate::change_log::ChangeLog;
 use crate::error::Result;
@@ -10,19 +10,19 @@ use crate::rng::draw;
 use crate::state::{State, Status};
 use crate::turn::{Choice, PolicyDraws, act, legal_choices, open_copy, step, try_event};
 
-/// What a persona looks at.
+/// The data that a persona evaluates.
 pub(super) struct Lookahead<'a> {
     program: &'a Program,
-    /// The last turn that a run may come to.
+    /// The last turn that a run may reach.
     last_turn: u64,
     persona: Persona,
     record: ChangeLog,
 }
 
-/// A run in which a candidate was carried out.
+/// The result of a candidate action.
 enum After {
     Going(State),
-    /// It outgrew its limits.
+    /// The run exceeded its limits.
     Errored,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Lookahead<'a> {
         Self { program, last_turn, persona, record: ChangeLog::new(false) }
     }
 
-    /// The choice that is best, unless it is to do nothing; of equal ones the first.
+    /// Return the best choice, or `None` for no action. Of equal choices the first wins.
     pub(super) fn best_choice<'c>(
         &mut self,
         state: &State,
@@ -53,7 +53,7 @@ impl<'a> Lookahead<'a> {
         Ok(chosen)
     }
 
-    /// What a candidate is worth to the persona; `None` when it is rejected.
+    /// Return the value of a candidate for the persona, or `None` if it is rejected.
     fn candidate_value(&mut self, now: &State, candidate: Option<&Choice<'_>>) -> Option<f64> {
         match self.persona {
             Persona::Planner => {
@@ -77,7 +77,7 @@ impl<'a> Lookahead<'a> {
         })
     }
 
-    /// The least value that a state has as it is, and after each event that could be drawn.
+    /// Return the minimum of the state's value now and after each event that could be drawn.
     fn worst_case_value(&mut self, state: &State) -> f64 {
         let as_it_is = self.value(state);
         (0..self.program.events.len()).fold(as_it_is, |worst, event| {
@@ -90,7 +90,7 @@ impl<'a> Lookahead<'a> {
         })
     }
 
-    /// The value in which a run ends that plays on at random after a candidate.
+    /// Return the value at the end of a random rollout after a candidate.
     fn rollout(&mut self, state: State, candidate: Option<&Choice<'_>>) -> Option<f64> {
         Some(match self.apply_candidate(state, candidate)? {
             After::Going(mut state) => self.play_rollout(&mut state).unwrap_or(LOST),
@@ -98,7 +98,7 @@ impl<'a> Lookahead<'a> {
         })
     }
 
-    /// Finish the turn, and play some more at random; the value then.
+    /// Finish the turn, play more turns at random, and return the value.
     fn play_rollout(&mut self, state: &mut State) -> Result<f64> {
         let program = self.program;
         let before = state.turn;
@@ -120,7 +120,7 @@ impl<'a> Lookahead<'a> {
         }
     }
 
-    /// A run after a candidate; `None` when that is rejected.
+    /// Return a run after a candidate, or `None` if the candidate is rejected.
     fn apply_candidate(&mut self, mut state: State, candidate: Option<&Choice<'_>>) -> Option<After> {
         let Some(choice) = candidate else { return Some(After::Going(state)) };
         match act(self.program, &mut state, &choice.action.id, &choice.params, &mut self.record) {

@@ -1,4 +1,4 @@
-//! What is counted over runs, and the report that it makes.
+//! Counts over runs, and the report that is made of them.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use crate::value::{Object, Value, count, object};
 
 use super::Options;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Copy)]
 pub(super) enum Outcome {
-    /// By the loss condition of this index.
+    /// The loss condition of this index holds.
     Lost(usize),
-    /// By the win condition of this index.
+    /// The win condition of this index holds.
     Won(usize),
     Survived,
-    /// The state outgrew its limits.
+    /// The state exceeded its limits.
     Errored,
 }
 
-/// What came of some runs.
+/// Counts over a range of runs.
 pub(super) struct Tally {
     turns: u64,
     losses: Vec<u64>,
     wins: Vec<u64>,
     survived: u64,
     errored: u64,
-    /// Failures that differ in code or rule, in order of their first occurrence, and how often each happened.
+    /// Distinct failures by code and rule, in order of first occurrence, with their counts.
     failures: Vec<(Failure, u64)>,
-    /// For a digest: what it says of each run, and the run's number.
+    /// Lines of the digest with the number of their run.
     lines: Vec<(u64, String)>,
-    /// What else is counted, if it is.
+    /// Optional statistics.
     pub(super) detail: Option<Statistics>,
 }
 
@@ -75,7 +75,7 @@ impl Tally {
         }
     }
 
-    /// Count how far the watched numbers have moved from the state in which a run began to that in which it ended.
+    /// Count the movement of the watched numbers from the first state of a run to its last.
     pub(super) fn count_moves(&mut self, options: &Options, first: &Value, last: &Value) {
         if let (Some(detail), Some(watched)) = (&mut self.detail, &options.watched) {
             for (moved, watched) in detail.moves.iter_mut().zip(watched) {
@@ -86,7 +86,7 @@ impl Tally {
         }
     }
 
-    /// Add what lockstep has counted.
+    /// Add the counts of the vectorised executor.
     pub(super) fn add_ordinary(&mut self, runs: &Runs) {
         self.turns += runs.turns;
         self.survived += runs.survived;
@@ -107,12 +107,12 @@ impl Tally {
         }
     }
 
-    /// Note the hash of the state in which a run ended, for the digest.
+    /// Add the hash of a final state for the digest.
     pub(super) fn add_state(&mut self, run: u64, outcome: &Outcome, turns: u64, hash: &str) {
         self.lines.push((run, format!("{} {turns} {hash}\n", outcome.name())));
     }
 
-    /// Add what came of the runs that follow.
+    /// Append the counts of the following runs.
     pub(super) fn append(&mut self, other: Self) {
         self.turns += other.turns;
         self.survived += other.survived;

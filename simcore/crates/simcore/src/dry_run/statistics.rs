@@ -1,4 +1,4 @@
-//! What a dry-run counts besides, when it is asked to. Integers throughout, so that no order of adding them shows.
+//! Optional statistics of a dry-run. All counts are integers, so the order of additions has no effect.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,32 +7,32 @@ use crate::paths::{self, Segment, parse_path};
 use crate::program::Program;
 use crate::value::{Value, count, object};
 
-/// How far a watched number may move at most, in its scale.
+/// Maximum movement of a watched number, in units of its scale.
 const MOST_SCALES: f64 = 4096.0;
-/// The parts of a scale that moves are counted in.
+/// Fixed-point resolution of a movement, in parts of the scale.
 const PARTS: f64 = 1_048_576.0;
 
-/// What was counted.
+/// Counts over runs.
 #[derive(Debug)]
 pub(crate) struct Statistics {
-    /// How many runs were lost in which turn, and won.
+    /// Number of lost and of won runs for each turn.
     lost_turns: BTreeMap<u64, u64>,
     won_turns: BTreeMap<u64, u64>,
-    /// For each action, in how many turns it was among the choices, and in how many it was taken.
+    /// For each action: turns in which it was legal, and turns in which it was chosen.
     pub(crate) legal: Vec<u64>,
     pub(crate) taken: Vec<u64>,
-    /// How often each event was drawn.
+    /// For each event: number of draws.
     pub(crate) drawn: Vec<u64>,
-    /// How far each watched number moved in all runs together.
+    /// For each watched number: total movement of all runs.
     pub(crate) moves: Vec<i64>,
 }
 
-/// A number to follow from the first state to the last.
+/// A number that is compared between the first and the last state of a run.
 #[derive(Debug)]
 pub(crate) struct WatchedPath {
     text: Arc<str>,
     path: Vec<Segment>,
-    /// More than 0.
+    /// Always positive.
     scale: f64,
 }
 
@@ -48,17 +48,17 @@ impl Statistics {
         }
     }
 
-    /// Count a run that was lost after so many turns.
+    /// Count a run that was lost after `turns` turns.
     pub(crate) fn count_lost(&mut self, turns: u64) {
         *self.lost_turns.entry(turns).or_default() += 1;
     }
 
-    /// Count a run that was won after so many turns.
+    /// Count a run that was won after `turns` turns.
     pub(crate) fn count_won(&mut self, turns: u64) {
         *self.won_turns.entry(turns).or_default() += 1;
     }
 
-    /// Add what was counted over other runs.
+    /// Add the counts of other runs.
     pub(crate) fn append(&mut self, other: &Self) {
         add_by_turn(&mut self.lost_turns, &other.lost_turns);
         add_by_turn(&mut self.won_turns, &other.won_turns);
@@ -68,7 +68,7 @@ impl Statistics {
         self.moves.iter_mut().zip(&other.moves).for_each(|(to, moved)| *to += moved);
     }
 
-    /// The detail as a member of a report.
+    /// Return the statistics as a member of a report.
     pub(crate) fn value(&self, program: &Program, watched: &[WatchedPath]) -> Value {
         let uses = self.legal.iter().zip(&self.taken);
         let uses = uses.map(|(legal, taken)| object([("legal", count(*legal)), ("taken", count(*taken))]));
@@ -87,7 +87,7 @@ impl Statistics {
 }
 
 impl WatchedPath {
-    /// A path of the state and the scale of its moves; `None` when it is no such path, or no scale.
+    /// Create from a path of the state and a scale. Return `None` if either is invalid.
     pub(crate) fn new(text: Arc<str>, scale: f64) -> Option<Self> {
         let path = parse_path(&text).ok()?;
         match path.split_first() {
@@ -98,17 +98,17 @@ impl WatchedPath {
         }
     }
 
-    /// The path below `state`.
+    /// Return the path below `state`.
     pub(crate) fn path(&self) -> &[Segment] {
         &self.path
     }
 
-    /// The number there in a state, if there is one.
+    /// Return the number at the path in a state, if any.
     pub(crate) fn number(&self, tree: &Value) -> Option<f64> {
         paths::lookup(tree, &self.path)?.as_number()
     }
 
-    /// How far a number has moved, in parts of its scale.
+    /// Return the movement between two numbers, in parts of the scale.
     #[expect(clippy::cast_possible_truncation, reason = "at most 2^32")]
     pub(crate) fn moved(&self, first: f64, last: f64) -> i64 {
         let scales = ((last - first) / self.scale).clamp(-MOST_SCALES, MOST_SCALES);
@@ -116,7 +116,7 @@ impl WatchedPath {
     }
 }
 
-/// Add counts to others of the same things.
+/// Add counts elementwise.
 pub(crate) fn add(to: &mut [u64], counts: &[u64]) {
     to.iter_mut().zip(counts).for_each(|(to, count)| *to += count);
 }

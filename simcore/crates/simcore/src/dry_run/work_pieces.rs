@@ -1,7 +1,7 @@
-//! Runs cut into pieces, which threads take one after the other.
+//! Work pieces: ranges of runs that threads process in order.
 //!
-//! Threads live no longer than a call. Starting them costs some tens of microseconds, which the pieces are large enough
-//! to make little of; in return there is no pool that a `fork` would leave without its threads.
+//! Threads live as long as one call. Their start costs some tens of microseconds, which is little compared
+//! with a piece. A thread pool was rejected: after a `fork` it would have no threads.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,19 +13,20 @@ use crate::personas::Persona;
 
 use super::report::Tally;
 
-/// As many runs as make it worth to start a thread; of a persona that plays dozens of turns for each of its own, fewer.
+/// Minimum number of runs for a thread. For the planner it is smaller, because it plays dozens of turns for
+/// each turn.
 const LEAST: u64 = 1024;
 const LEAST_PLANNED: u64 = 64;
-/// Pieces for each thread: more let threads finish together, fewer waste less where the last runs of a piece leave lanes
-/// idle.
+/// Pieces for each thread. More pieces balance the load; fewer pieces waste less, because the last runs of a
+/// piece leave lanes idle.
 const PIECES_PER_THREAD: u64 = 8;
 
-/// As many threads as the machine runs at a time.
+/// Return the number of threads that the machine runs in parallel.
 pub(super) fn all_threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Play a range of runs in pieces; what came of all of them, in their order.
+/// Play a range of runs in pieces. Return their counts in order.
 pub(super) fn play(
     runs: Range<u64>,
     persona: Persona,
@@ -52,7 +53,7 @@ pub(super) fn play(
     };
     thread::scope(|scope| {
         for _ in 1..threads {
-            // Where no thread can be had, this one does the work.
+            // If a thread cannot be started, the current thread does the work.
             drop(thread::Builder::new().spawn_scoped(scope, work));
         }
         work();

@@ -1,4 +1,4 @@
-//! A list of effects is a transaction: all of it, or none of it.
+//! Transactions: a list of effects is applied completely or not at all.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::value::{Array, Object, Value};
 
 use super::{Due, Effect, Mutation, Operation, Path};
 
-/// A list of effects being applied to a state.
+/// A list of effects in the process of being applied to a state.
 pub(crate) struct Transaction<'a> {
     state: &'a mut State,
     record: &'a mut ChangeLog,
     derives: &'a Object,
     cause: &'a Arc<str>,
-    /// The longest string among the values written, and the deepest level that they reach.
+    /// The longest string that was written, and the deepest level.
     written: Size,
 }
 
-/// How to take one write back.
+/// Undo information of one write.
 #[derive(Debug)]
 pub(crate) enum Undo {
-    /// The value at a path, or at a key below it.
+    /// The previous value at a path, or at a key below it.
     Put {
         path: Arc<Path>,
         key: Option<Arc<str>>,
@@ -32,15 +32,15 @@ pub(crate) enum Undo {
     },
     Push(Arc<Path>),
     Pop(Arc<Path>, Value),
-    /// A line was added to the log, and perhaps the oldest dropped.
+    /// A log line was added, and perhaps the oldest one was dropped.
     Log(Option<Arc<LogLine>>),
     Scheduled(Arc<Vec<Arc<Scheduled>>>),
 }
 
 impl<'a> Transaction<'a> {
-    /// A transaction on a state.
+    /// Start a transaction on a state.
     ///
-    /// The derived values are those that names stand for; the cause is what the changes are recorded under, such as
+    /// Names in effects resolve to the derived values. The cause labels the recorded changes, such as
     /// `action:a`.
     pub(crate) fn new(
         state: &'a mut State,
@@ -51,11 +51,11 @@ impl<'a> Transaction<'a> {
         Self { state, record, derives, cause, written: Size::default() }
     }
 
-    /// Apply the effects, all or none.
+    /// Apply all effects or none.
     ///
     /// # Errors
     ///
-    /// The first effect that failed, its path being the place in the list.
+    /// The first failure. Its path is the position in the list.
     pub(crate) fn apply(mut self, effects: &[Effect]) -> Result<()> {
         let mark = self.record.mark(self.state);
         let result = self.apply_all(effects);
@@ -175,7 +175,7 @@ impl<'a> Transaction<'a> {
         noted
     }
 
-    // --- what they share ---
+    // --- shared helpers ---
 
     fn object(&mut self, path: &Path) -> Result<&mut Object> {
         match lookup_mut(&mut self.state.tree, path.steps()) {
@@ -193,7 +193,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Note a change, pay for it, and keep count of how large the state is.
+    /// Record a change, charge its steps, and update the size of the state.
     fn record_change(
         &mut self,
         path: &Path,
@@ -228,7 +228,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    // --- operations beside the tree ---
+    // --- operations outside the tree ---
 
     fn add_log(&mut self, message: &Arc<str>) {
         let line = Arc::new(LogLine {
@@ -259,7 +259,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Effects for later, with the derived values of now.
+    /// Return scheduled effects with the current derived values inlined.
     fn freeze(&self, effects: &[Effect]) -> Vec<Effect> {
         effects.iter().map(|effect| self.freeze_one(effect)).collect()
     }
@@ -285,7 +285,7 @@ impl<'a> Transaction<'a> {
 }
 
 impl Undo {
-    /// Take the write back. Undone in reverse order, each finds what it left.
+    /// Undo the write. In reverse order, each undo finds the state that its write produced.
     pub(crate) fn undo(self, state: &mut State) {
         match self {
             Self::Put { path, key, before } => {
@@ -315,12 +315,12 @@ impl Undo {
     }
 }
 
-/// A literal, or the derived value that a string names.
+/// Return a literal, or the derived value that a string names.
 fn resolve<'a>(derives: &'a Object, value: &'a Value) -> &'a Value {
     value.as_text().and_then(|name| derives.get(name)).unwrap_or(value)
 }
 
-/// The bytes of text that a new member adds beside its value.
+/// Return the bytes of text that a new member adds beside its value.
 fn key_length(segment: &Segment) -> usize {
     match segment {
         Segment::Key(name) | Segment::Digits(name, _) => name.len(),
@@ -353,7 +353,7 @@ fn type_mismatch(path: &Path, value: &Value, wanted: &str) -> Error {
     Error::new(Code::TypeMismatch, message)
 }
 
-/// What a value is, for a message.
+/// Return the type name of a value for a message.
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

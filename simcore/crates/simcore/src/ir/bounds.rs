@@ -1,4 +1,6 @@
-//! How large numbers can become: one bound for every number of a state, carried from turn to turn.
+//! Bounds of numbers: one bound for all numbers of a state, propagated from turn to turn.
+//!
+//! If the bound stays finite, the vectorised executor skips its checks for infinite numbers.
 
 #![expect(
     clippy::cast_precision_loss,
@@ -8,14 +10,14 @@
 use super::Plan;
 use super::types::{Condition, Consequence, Fold, Mutation, Operation, Scalar, Source, Stage, Write};
 
-/// Far enough below the largest number that nothing rounds up to infinity.
+/// Low enough that rounding cannot produce infinity.
 const SAFE: f64 = 1e300;
 
-/// With more that may come in any order, or more turns, it is not worth finding out.
+/// With more events in any order, or more turns, the analysis costs more than it saves.
 const MOST_IN_ANY_ORDER: usize = 16;
 const MOST_TURNS: u64 = 10_000;
 
-/// Whether some number might not be finite within so many turns.
+/// Return True if a number may become infinite within `turns` turns.
 pub(super) fn may_overflow(plan: &Plan, turns: u64) -> bool {
     let lasting = plan.events.iter().filter(|event| event.turns > 1).count();
     if turns > MOST_TURNS || plan.sites.len().max(lasting) > MOST_IN_ANY_ORDER {
@@ -56,12 +58,12 @@ impl super::Domain {
 }
 
 struct Bounds {
-    /// The most elements of an array.
+    /// Maximum elements of an array.
     elements: f64,
 }
 
 impl Bounds {
-    /// The bound after a turn that began with another: everything that may happen together does.
+    /// Return the bound after a turn. All mutations that can occur together are assumed to occur.
     fn turn(&self, plan: &Plan, most: f64) -> f64 {
         let mut now = in_any_order(&plan.sites, most, |site, now| {
             let frozen =
@@ -99,7 +101,7 @@ impl Bounds {
         })
     }
 
-    /// A bound of a value, where every number of the state has one and the element of an iteration its own.
+    /// Return a bound of a value, given a bound of the state and a bound of the current element.
     fn scalar(&self, scalar: &Scalar, most: f64, element: f64) -> f64 {
         let bound = |scalar: &Scalar| self.scalar(scalar, most, element);
         match scalar {
@@ -134,7 +136,8 @@ impl Bounds {
                         Scalar::Constant(number) if *number != 0.0 => quotient / number.abs().min(1.0),
                         _ => f64::INFINITY,
                     }),
-                    // A remainder is no larger than what it is a remainder of; but that much has to be worked out.
+                    // The result of a remainder is not larger than its dividend, but the operands need bounds
+                    // too.
                     Operation::Remainder | Operation::Least | Operation::Greatest => {
                         rest.iter().fold(first, |most, value| most.max(bound(value)))
                     }
@@ -145,7 +148,7 @@ impl Bounds {
         }
     }
 
-    /// Only what is added up has a bound here.
+    /// Only sums have a bound here.
     fn fold(&self, fold: &Fold, most: f64) -> f64 {
         let element = self.source(&fold.source, most);
         let Scalar::Calculation { operation: Operation::Add, first, rest } = &fold.body else {
@@ -161,7 +164,7 @@ impl Bounds {
         self.scalar(&fold.start, most, most) + self.elements * each
     }
 
-    /// A bound of the elements that an iteration comes to.
+    /// Return a bound of the elements of an iteration.
     fn source(&self, source: &Source, most: f64) -> f64 {
         source.stages.iter().fold(most, |element, stage| match stage {
             Stage::Filter(condition) if self.condition(condition, most, element) => element,
@@ -179,7 +182,7 @@ impl Bounds {
         all.all(is_safe) && distances.all(|distances| distances.all(&is_safe))
     }
 
-    /// Whether all numbers that a condition works out are safe.
+    /// Return True if all numbers in a condition are safe.
     fn condition(&self, condition: &Condition, most: f64, element: f64) -> bool {
         let safe = |scalar: &Scalar| self.scalar(scalar, most, element) < SAFE;
         match condition {
@@ -198,8 +201,9 @@ impl Bounds {
     }
 }
 
-/// A bound after each of some things has happened once, whatever their order: in as many rounds of all of them as
-/// there are, each order can be found, since nothing makes a bound smaller.
+/// Return a bound after each thing has occurred once, in any order.
+///
+/// A list of n repetitions contains each order of n things, and no step lowers the bound.
 fn in_any_order<T>(things: &[T], most: f64, after: impl Fn(&T, f64) -> f64) -> f64 {
     things.iter().fold(most, |now, _| things.iter().fold(now, |now, thing| after(thing, now)))
 }

@@ -1,4 +1,4 @@
-//! The distances by which personas tell states apart, where their operands can be lowered.
+//! Lowering of condition distances, if their operands can be lowered.
 
 use crate::condition_distance::{self, Comparison};
 use crate::value::{Value, object};
@@ -7,36 +7,36 @@ use super::expressions::Names;
 use super::rules::Builder;
 use super::types::{Condition, Kind, Relation, Scalar};
 
-/// The distances of the conditions that end a run.
+/// The distances of the loss and win conditions.
 #[derive(Debug)]
 pub(crate) struct Distances {
     pub(crate) losses: Vec<Distance>,
     pub(crate) wins: Vec<Distance>,
 }
 
-/// How far a condition is from holding.
+/// The distance of a condition.
 #[derive(Debug)]
 pub(crate) enum Distance {
     Greatest(Vec<Distance>),
     Least(Vec<Distance>),
     Graded(Graded),
-    /// 0 where it holds, 1 elsewhere.
+    /// 0 if it holds, otherwise 1.
     Whole(Condition),
 }
 
-/// What has to hold between two numbers: that they are equal, or that the first is not too large.
+/// A comparison of two numbers: equality, or an upper limit of the first.
 #[derive(Debug)]
 pub(crate) struct Graded {
     pub(crate) relation: Relation,
     pub(crate) first: Scalar,
     pub(crate) second: Scalar,
     pub(crate) scale: f64,
-    /// What is added to the gap between them.
+    /// The offset that is added to the gap.
     pub(crate) least: f64,
 }
 
 impl Distances {
-    /// Whether something is true of all conditions that are looked at.
+    /// Return True if a test is true for all evaluated conditions.
     pub(super) fn all(&self, test: &impl Fn(&Condition) -> bool) -> bool {
         self.losses.iter().chain(&self.wins).all(|distance| distance.all(test))
     }
@@ -55,7 +55,7 @@ impl Distance {
 }
 
 impl Builder<'_> {
-    /// The distances; `None` when some operand is for the interpreter.
+    /// Return the distances, or `None` if an operand needs the interpreter.
     pub(super) fn distances(&mut self) -> Option<Distances> {
         let distances = self.program.distances();
         let losses = self.each_distance(&distances.losses)?;
@@ -90,7 +90,7 @@ impl Builder<'_> {
         })
     }
 
-    /// A condition that nobody pays for, and whether operands of it are numbers.
+    /// Return a condition that is evaluated without charge, and True if its operands are numbers.
     fn free_condition(&mut self, logic: &Value, operands: &[Value]) -> Option<(Condition, bool)> {
         let lower = |scope: &super::expressions::Scope<'_>, logic: &Value| {
             let is_number =

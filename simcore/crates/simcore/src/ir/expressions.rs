@@ -1,7 +1,8 @@
-//! JSONLogic to typed expressions. `None` means: leave it to the interpreter, which knows all of JSONLogic.
+//! Lowering of JSONLogic to typed expressions. `None` leaves an expression to the interpreter, which supports
+//! all of JSONLogic.
 //!
-//! What is lowered here has the same value as under the interpreter, whatever the run; where it would fail there, it
-//! is known to fail here too (see `lanes`), and the run is played again by the interpreter.
+//! A lowered expression has the same value as under the interpreter in every run. If the interpreter would
+//! fail, the lowered form is known to fail too (see `simd`), and the interpreter plays the run again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,51 +13,52 @@ use crate::value::Value;
 use super::layout::{Layout, Target};
 use super::types::{Condition, Fold, Kind, Operation, Relation, Scalar, Source, Stage};
 
-/// A value and what it is known to be.
+/// A lowered value and its kind.
 pub(super) struct Typed {
     pub(super) kind: Kind,
     pub(super) scalar: Scalar,
 }
 
-/// The columns that names of a rule stand for, and what is in them.
+/// Columns and kinds of the names of a rule.
 pub(super) type Names = BTreeMap<Arc<str>, (usize, Kind)>;
 
-/// What an expression may read.
+/// Names that an expression may read.
 pub(super) struct Scope<'a> {
     pub(super) layout: &'a Layout,
     pub(super) turn: usize,
     pub(super) params: &'a Names,
     pub(super) derives: &'a Names,
     pub(super) entities: &'a Value,
-    /// Inside an iteration: of what kind the elements are.
+    /// Inside an iteration: the kind of the elements.
     pub(super) element: Option<Kind>,
-    /// Inside a fold: of what kind its result is.
+    /// Inside a fold: the kind of its result.
     pub(super) accumulator: Option<Kind>,
-    /// How many steps of fuel each further element of the arrays costs.
+    /// Fuel for each further element of the arrays.
     pub(super) steps_per_element: &'a std::cell::Cell<u64>,
 }
 
-/// The operators that yield true or false.
+/// Operators that return true or false.
 const TRUTHS: [&str; 14] =
     ["!", "!!", "==", "!=", "===", "!==", "<", "<=", ">", ">=", "in", "some", "none", "all"];
-/// The operators that take a single argument as it stands.
+/// Operators that accept a single argument without a list.
 const TAKE_ONE: [&str; 11] = ["var", "missing", "!", "!!", "+", "-", "*", "/", "%", "min", "max"];
 
-/// How large what stands twice in lowered code may be: each further level of it would double it again.
+/// Maximum size of an operand that is duplicated: each nesting level would double it again.
 const MOST_REPEATED: usize = 32;
-/// How many arguments an expression may have that is lowered to choices within choices, which recursion follows.
+/// Maximum arguments of an expression that is lowered to nested choices, because they are processed
+/// recursively.
 const MOST_CHOICES: usize = 24;
-/// How many texts a text may be compared with in place of being searched.
+/// Maximum number of texts for comparisons instead of a search.
 const MOST_TEXTS: usize = 64;
 
-/// The most steps that evaluating an expression takes, its iterations counted as if over nothing: its fuel, and what
-/// is paid for the things that it makes, 16 of them a step.
+/// Return the maximum steps of an expression, with empty iterations: its fuel, and one step for 16 things
+/// that it creates.
 pub(super) fn steps(logic: &Value) -> u64 {
     match logic {
         Value::Array(items) => {
             items.iter().map(|item| 1 + steps(item)).sum::<u64>() + items.len().div_ceil(16) as u64 + 1
         }
-        // Searching a text costs a step for each 1,024 of its at most 65,536 characters, making one for each 16.
+        // A search costs a step for 1,024 characters of at most 65,536; a new text costs a step for 16.
         Value::Object(members) => {
             members.values().map(steps).sum::<u64>() + 1 + 64 * u64::from(members.contains_key("in"))
         }
@@ -66,7 +68,7 @@ pub(super) fn steps(logic: &Value) -> u64 {
 }
 
 impl Scope<'_> {
-    /// An expression as a condition.
+    /// Lower an expression as a condition.
     pub(super) fn condition(&self, logic: &Value) -> Option<Condition> {
         let Some((name, operand)) = operation(logic) else {
             return match logic {
@@ -108,7 +110,7 @@ impl Scope<'_> {
         }
     }
 
-    /// As a condition: whether any of the paths leads to nothing, or to "".
+    /// Lower `missing` as a condition: True if a path leads to null, to "" or nowhere.
     fn missing(&self, paths: &[Value]) -> Option<Condition> {
         let absent = |path: &Value| match split_variable(path.as_text()?).as_slice() {
             [Segment::Key(root), below @ ..] if &**root == "state" && self.element.is_none() => {
@@ -202,7 +204,7 @@ impl Scope<'_> {
         }
     }
 
-    /// An expression as a value.
+    /// Lower an expression as a value.
     pub(super) fn value(&self, logic: &Value) -> Option<Typed> {
         let Some((name, operand)) = operation(logic) else {
             let (kind, number) = self.layout.scalar(logic)?;
@@ -210,7 +212,7 @@ impl Scope<'_> {
         };
         match (name, arguments(name, operand)?) {
             ("var", [path]) => self.variable(path),
-            // A default that is a literal: what is read always exists.
+            // A literal default has no effect, because the variable always exists.
             ("var", [path, default]) if operation(default).is_none() && !is_container(default) => {
                 self.variable(path)
             }
@@ -234,7 +236,7 @@ impl Scope<'_> {
         }
     }
 
-    /// What kind of value an expression has, if it has one; as far as that can be seen without lowering it.
+    /// Return the kind of an expression's value if it is known without lowering.
     pub(super) fn kind(&self, logic: &Value) -> Option<Kind> {
         let Some((name, operand)) = operation(logic) else { return Some(self.layout.scalar(logic)?.0) };
         match (name, operand) {
@@ -300,14 +302,14 @@ impl Scope<'_> {
         }
     }
 
-    /// `and` yields the first value that is false, `or` the first that is true, else both yield the last.
+    /// `and` returns the first false value, `or` the first true one. Otherwise both return the last value.
     fn connective(&self, items: &[Value], stops_at: bool) -> Option<Typed> {
         (items.len() <= MOST_CHOICES).then_some(())?;
         let (last, others) = items.split_last()?;
         let mut result = self.value(last)?;
         for item in others.iter().rev() {
             let value = self.value(item)?;
-            // Each is evaluated once by the interpreter and twice here, which must not be worth noticing.
+            // The interpreter evaluates it once and the lowered form twice, so it must be small.
             (value.kind == result.kind && value.scalar.size() <= MOST_REPEATED).then_some(())?;
             let condition = Condition::True(value.scalar.clone());
             result =
@@ -324,7 +326,7 @@ impl Scope<'_> {
         Some(number(Scalar::Calculation { operation, first, rest }))
     }
 
-    /// A value that is a number, or a boolean that counts as one.
+    /// Lower a number, or a boolean that counts as a number.
     fn number(&self, logic: &Value, strictly: bool) -> Option<Scalar> {
         let value = self.value(logic)?;
         let fits = value.kind == Kind::Number || (value.kind == Kind::Bool && !strictly);
@@ -364,7 +366,7 @@ impl Scope<'_> {
             }
             "map" => {
                 let value = inside.value(body)?;
-                // Texts count towards what an expression may make, each by its length.
+                // Texts count towards the output limit by their length.
                 (value.kind != Kind::Text).then_some(())?;
                 source.stages.push(Stage::Map(value.scalar));
                 Some((source, value.kind))
@@ -383,7 +385,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The array that a variable outside of iterations names.
+    /// Return the array of a variable outside of iterations.
     fn list(&self, path: &Value) -> Option<usize> {
         if self.element.is_some() {
             return None;
@@ -406,14 +408,14 @@ impl Scope<'_> {
     }
 }
 
-/// The operator and operand of what is an operation.
+/// Return operator and operand of an operation.
 fn operation(logic: &Value) -> Option<(&str, &Value)> {
     let members = logic.as_object()?;
     let (name, operand) = members.iter().next()?;
     (members.len() == 1).then_some((&**name, operand))
 }
 
-/// The arguments of an operation, which some operators have only in a list.
+/// Return the arguments of an operation. Some operators require a list.
 fn arguments<'a>(name: &str, operand: &'a Value) -> Option<&'a [Value]> {
     match operand {
         Value::Array(items) => Some(items),
@@ -446,7 +448,7 @@ fn any_of(value: &Scalar, numbers: impl Iterator<Item = f64>) -> Condition {
     Condition::Any(numbers.map(equal).collect())
 }
 
-/// Whether a text is one of some others, unless these are many.
+/// Return the condition that a text is one of others, unless there are too many.
 fn any_text(value: &Scalar, numbers: Vec<f64>) -> Option<Condition> {
     (numbers.len() <= MOST_TEXTS).then(|| any_of(value, numbers.into_iter()))
 }
@@ -454,7 +456,7 @@ fn any_text(value: &Scalar, numbers: Vec<f64>) -> Option<Condition> {
 fn compare(name: &str, a: &Typed, b: &Typed) -> Option<Condition> {
     let strict = matches!(name, "===" | "!==");
     if a.kind != b.kind && (strict || a.kind == Kind::Text || b.kind == Kind::Text) {
-        // Never strictly equal; and a text is a number only if it looks like one.
+        // They are never strictly equal. A text equals a number only if it looks like one.
         let harmless = strict && a.scalar.is_simple() && b.scalar.is_simple();
         return harmless.then_some(Condition::Constant(name == "!=="));
     }
@@ -480,7 +482,7 @@ mod tests {
         strict_json::parse(text.as_bytes()).unwrap()
     }
 
-    /// The condition under which the only loss is, if it is lowered.
+    /// Lower the condition of the only loss.
     fn lower(state: &str, condition: &str) -> Option<Condition> {
         let losses = format!(r#"[{{"id": "x", "when": {condition}}}]"#);
         let plan = plan_of(&program(state, &[("loss_conditions", &losses)]))?;

@@ -1,4 +1,4 @@
-//! Expressions that are left to the interpreter, one run at a time: whatever of JSONLogic is not lowered.
+//! Fallback expressions: JSONLogic that is not lowered, and is interpreted for one run at a time.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use super::expressions::{Names, Scope};
 use super::layout::{Layout, List, Place};
 use super::types::Kind;
 
-/// An interpreted expression may not take more steps than this; one that does is not for this executor. So many of
-/// them can add up to that the budget of a turn is kept.
+/// Maximum steps of a fallback expression. Longer ones make the run exceptional. With this limit, all of them
+/// together stay within the budget of a turn.
 pub(super) const MOST_STEPS: u64 = 400;
 
-/// Nor may it read more places of the state than this, each of which has to be put together for each run.
+/// Maximum places of the state that a fallback expression reads. Each is materialised for each run.
 const MOST_READ: usize = 256;
 
-/// The operators whose second argument is evaluated for each element of the first.
+/// Operators whose second argument is evaluated for each element of the first.
 const ITERATORS: [&str; 6] = ["map", "filter", "reduce", "all", "some", "none"];
 
-/// An expression, and what of a run it reads.
+/// An expression, and the part of a run that it reads.
 #[derive(Debug)]
 pub(crate) struct Interpreted {
     rule: Rule,
@@ -29,7 +29,7 @@ pub(crate) struct Interpreted {
     derives: Vec<(Arc<str>, usize, Kind)>,
     turn: usize,
     entities: Value,
-    /// What its value is expected to be; as a condition it may be anything.
+    /// The expected kind of its value. A condition has none.
     kind: Option<Kind>,
 }
 
@@ -41,14 +41,14 @@ enum View {
     Object(Vec<(Arc<str>, View)>),
 }
 
-/// The numbers of a run.
+/// Access to the numbers of a run.
 pub(crate) trait Run {
     fn number(&self, column: usize) -> f64;
     fn elements(&self, list: usize) -> impl Iterator<Item = f64>;
 }
 
 impl Interpreted {
-    /// An expression to be interpreted, unless it reads so much that lockstep gains nothing.
+    /// Create a fallback, unless it reads so much that vectorisation has no benefit.
     pub(super) fn new(logic: &Value, scope: &Scope<'_>, kind: Option<Kind>) -> Option<Self> {
         let mut state = View::Object(Vec::new());
         collect_reads(logic, scope.layout, &mut state);
@@ -67,12 +67,12 @@ impl Interpreted {
         })
     }
 
-    /// Whether it holds in a run; `None` when that is not for this executor to say.
+    /// Return True if it holds in a run, or `None` if the run is exceptional.
     pub(crate) fn holds(&self, layout: &Layout, run: &impl Run) -> Option<bool> {
         self.evaluate(layout, run).map(|value| truthy(&value))
     }
 
-    /// Its value as a number; `None` when there is none, or it is not of the expected kind.
+    /// Return its value as a number, or `None` if it fails or has another kind.
     pub(crate) fn number(&self, layout: &Layout, run: &impl Run) -> Option<f64> {
         let (kind, number) = layout.scalar(&self.evaluate(layout, run)?)?;
         (Some(kind) == self.kind).then_some(number)
@@ -125,7 +125,7 @@ impl View {
         }
     }
 
-    /// Add what is at a path below a place.
+    /// Add the values at a path below a place.
     fn include(&mut self, place: &Place, path: &[Segment]) {
         let (Place::Object(members), [first, rest @ ..]) = (place, path) else {
             *self = Self::of(place);
@@ -144,7 +144,7 @@ impl View {
         }
     }
 
-    /// All that is at a place.
+    /// Create a view of all values at a place.
     fn of(place: &Place) -> Self {
         match place {
             Place::Slot(slot) => Self::Slot(*slot),
@@ -157,7 +157,7 @@ impl View {
     }
 }
 
-/// Find what an expression may read: every text in it may be a path.
+/// Collect the paths that an expression may read. Every text in it may be a path.
 fn collect_reads(logic: &Value, layout: &Layout, state: &mut View) {
     match logic {
         Value::Text(text) => {
@@ -181,7 +181,7 @@ fn collect_reads(logic: &Value, layout: &Layout, state: &mut View) {
     }
 }
 
-/// The arguments of an operation, but for the body of an iterator: what that reads are elements.
+/// Return the arguments of an operation without the body of an iterator, which reads elements.
 fn outer_arguments<'a>(name: &str, operand: &'a Value) -> impl Iterator<Item = &'a Value> {
     let iterates = ITERATORS.contains(&name);
     let arguments = match operand {
@@ -191,8 +191,8 @@ fn outer_arguments<'a>(name: &str, operand: &'a Value) -> impl Iterator<Item = &
     arguments.iter().enumerate().filter(move |(index, _)| !iterates || *index != 1).map(|(_, part)| part)
 }
 
-/// Whether an operation may read anything: a path that is put together may be any, and that of nothing is all there
-/// is.
+/// Return True if an operation may read any path: a computed path can be any, and an empty one is the whole
+/// state.
 fn reads_anything(name: &str, operand: &Value) -> bool {
     let path = match operand {
         Value::Array(items) => items.first().unwrap_or(&Value::Null),
@@ -206,7 +206,7 @@ fn reads_anything(name: &str, operand: &Value) -> bool {
     }
 }
 
-/// Whether an expression may read something below one of the roots, such as `params`.
+/// Return True if an expression may read below a root, such as `params`.
 pub(super) fn may_read(logic: &Value, root: &str) -> bool {
     match logic {
         Value::Text(text) => text.starts_with(root),
@@ -218,7 +218,7 @@ pub(super) fn may_read(logic: &Value, root: &str) -> bool {
     }
 }
 
-/// Whether there is an operation in a value.
+/// Return True if a value contains an operation.
 fn has_operation(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_operation),

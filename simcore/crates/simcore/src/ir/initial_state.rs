@@ -1,4 +1,4 @@
-//! Where the runs of a plan begin, but for the numbers of the state, which the layout has.
+//! Initial state of the runs of a plan, without the numbers, which are in the layout.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,21 @@ use super::rules::Builder;
 #[derive(Debug)]
 pub(crate) struct InitialState {
     pub(crate) tree: Value,
-    /// How many turns are complete.
+    /// Number of complete turns.
     pub(crate) turn: u64,
-    /// The site of each entry that is pending, and the turn in which it is due; of those that are due in one turn, in the
-    /// order in which they are carried out.
+    /// Pending entries: the site and the due turn. Entries of one turn are in the order of execution.
     pub(crate) pending: Vec<(usize, f64)>,
-    /// The events that go on, in the order in which they began, and the last turn in which they do.
+    /// Lasting events in the order of their start, with their last turn.
     pub(crate) lasting: Vec<(usize, f64)>,
 }
 
 impl InitialState {
-    /// The start of runs from a state; `None` when something of it can only have been made up.
+    /// Return the initial state of runs from a state, or `None` if the snapshot is inconsistent.
     #[expect(clippy::cast_precision_loss, reason = "counts of turns")]
     pub(super) fn new(state: &State, builder: &mut Builder<'_>, events: &[Event]) -> Option<Self> {
-        // What was due when the turn was opened has been taken away then.
+        // Opening the turn has removed the due entries.
         (!(state.opened && state.is_due())).then_some(())?;
-        // An entry replaces that of the same name.
+        // An entry replaces the entry of the same name.
         let mut names = BTreeSet::new();
         state.scheduled.iter().all(|entry| names.insert(&entry.id)).then_some(())?;
         let mut entries: Vec<&Scheduled> = state.scheduled.iter().map(|entry| &**entry).collect();

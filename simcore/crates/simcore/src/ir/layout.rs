@@ -1,4 +1,4 @@
-//! Where everything in a state is kept: which paths are slots, which are arrays, and what text is which number.
+//! Layout of a state: paths to slots and arrays, and texts to numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::value::Value;
 
 use super::types::Kind;
 
-/// The arrangement of a state whose shape never changes, but for the length of its arrays.
+/// The layout of a state whose shape never changes, except for the length of its arrays.
 #[derive(Debug)]
 pub(crate) struct Layout {
     root: Place,
@@ -17,7 +17,7 @@ pub(crate) struct Layout {
     pub(crate) texts: Texts,
 }
 
-/// What stands at a path.
+/// The content at a path.
 #[derive(Debug)]
 pub(super) enum Place {
     Slot(usize),
@@ -25,7 +25,7 @@ pub(super) enum Place {
     Object(BTreeMap<Arc<str>, Place>),
 }
 
-/// A number, boolean or text that stays one.
+/// A scalar whose kind never changes.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) path: Vec<Segment>,
@@ -33,28 +33,28 @@ pub(crate) struct Slot {
     pub(crate) initial: f64,
 }
 
-/// An array whose elements are, and stay, of one kind.
+/// An array whose elements have one kind.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) path: Vec<Segment>,
-    /// Unknown while nothing has been seen to be in it.
+    /// Unknown until an element is seen.
     kind: Option<Kind>,
     pub(crate) initial: Vec<f64>,
 }
 
-/// Every text that there can be in a run, in the order of code points.
+/// All texts that a run can contain, in the order of code points.
 #[derive(Debug)]
 pub(crate) struct Texts(Vec<Arc<str>>);
 
-/// Where a number can stand.
+/// The location of a number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Spot {
     Slot(usize),
-    /// An array and an index in it.
+    /// An array and an index.
     Item(usize, usize),
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target<'a> {
     Slot(usize),
@@ -64,14 +64,15 @@ pub(super) enum Target<'a> {
 }
 
 impl List {
-    /// Of what kind the elements are; numbers, if derived values are all that ever gets there.
+    /// Return the kind of the elements. It is a number if only derived values enter the array.
     pub(crate) fn element(&self) -> Kind {
         self.kind.unwrap_or(Kind::Number)
     }
 }
 
 impl Layout {
-    /// The layout of a state, unless something in it is neither a scalar nor an array of scalars of one kind.
+    /// Return the layout of a state, or `None` if it contains anything but scalars and arrays of scalars of
+    /// one kind.
     pub(super) fn new(state: &Value, texts: Texts) -> Option<Self> {
         let mut layout = Self { root: Place::Slot(0), slots: Vec::new(), lists: Vec::new(), texts };
         layout.root = layout.place(state, &mut Vec::new())?;
@@ -82,7 +83,7 @@ impl Layout {
         &self.root
     }
 
-    /// The value that a number stands for.
+    /// Return the value that a number represents.
     pub(crate) fn value(&self, kind: Kind, number: f64) -> Value {
         match kind {
             Kind::Number => Value::Number(number),
@@ -115,7 +116,7 @@ impl Layout {
         }
     }
 
-    /// A scalar as a number, and of what kind it is.
+    /// Return a scalar as a number with its kind.
     pub(super) fn scalar(&self, value: &Value) -> Option<(Kind, f64)> {
         match value {
             Value::Number(number) => Some((Kind::Number, *number)),
@@ -125,7 +126,7 @@ impl Layout {
         }
     }
 
-    /// The items of an array as numbers, if they are all of one kind.
+    /// Return the items of an array as numbers if they have one kind.
     pub(super) fn items(&self, items: &[Value]) -> Option<(Option<Kind>, Vec<f64>)> {
         let items: Vec<(Kind, f64)> = items.iter().map(|item| self.scalar(item)).collect::<Option<_>>()?;
         let kind = items.first().map(|(kind, _)| *kind);
@@ -133,7 +134,7 @@ impl Layout {
         uniform.then(|| (kind, items.into_iter().map(|(_, number)| number).collect()))
     }
 
-    /// What stands at a path below `state`.
+    /// Return the content at a path below `state`.
     pub(super) fn find(&self, path: &[Segment]) -> Option<Target<'_>> {
         let mut place = &self.root;
         let mut path = path.iter();
@@ -156,7 +157,7 @@ impl Layout {
         })
     }
 
-    /// Where a number stands at a path below `state`, and which in the beginning.
+    /// Return the location and the initial value of the number at a path below `state`.
     pub(crate) fn number(&self, path: &[Segment]) -> Option<(Spot, f64)> {
         let (spot, kind, initial) = match self.find(path)? {
             Target::Slot(slot) => {
@@ -172,7 +173,7 @@ impl Layout {
         (kind == Kind::Number).then_some((spot, initial))
     }
 
-    /// Note that elements of a kind are put into an array; whether that leaves them all of one kind.
+    /// Record that elements of a kind enter an array. Return True if the array still has one kind.
     pub(super) fn admit(&mut self, list: usize, kind: Kind) -> bool {
         let Some(list) = self.lists.get_mut(list) else { return false };
         *list.kind.get_or_insert(kind) == kind
@@ -180,7 +181,7 @@ impl Layout {
 }
 
 impl Texts {
-    /// The texts of a scenario, of a state of it, and of the effects that are pending there.
+    /// Collect the texts of a scenario, of a state, and of its pending effects.
     pub(super) fn of(spec: &Value, state: &Value, effects: &[&[Value]]) -> Self {
         let mut texts = BTreeSet::from([Arc::from("")]);
         let mut pending = vec![spec, state];
@@ -198,26 +199,26 @@ impl Texts {
         Self(texts.into_iter().collect())
     }
 
-    /// The number that stands for a text.
+    /// Return the number of a text.
     #[expect(clippy::cast_precision_loss, reason = "a document has fewer texts than 2^53")]
     fn number(&self, text: &str) -> Option<f64> {
         self.0.binary_search_by(|other| (**other).cmp(text)).ok().map(|place| place as f64)
     }
 
-    /// The text that a number stands for.
+    /// Return the text of a number.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "made by `number`")]
     pub(crate) fn text(&self, number: f64) -> Option<&Arc<str>> {
         self.0.get(number as usize)
     }
 
-    /// The numbers of the texts that something is true of.
+    /// Return the numbers of the texts that pass a test.
     #[expect(clippy::cast_precision_loss, reason = "a document has fewer texts than 2^53")]
     pub(super) fn numbers_where(&self, test: impl Fn(&str) -> bool) -> Vec<f64> {
         let texts = self.0.iter().enumerate();
         texts.filter(|(_, text)| test(text)).map(|(place, _)| place as f64).collect()
     }
 
-    /// The bytes of the longest.
+    /// Return the bytes of the longest text.
     pub(super) fn longest(&self) -> usize {
         self.0.iter().map(|text| text.len()).max().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! The rules of a scenario, and what they can cost at most.
+//! Lowering of rules, and the maximum cost of a turn.
 
 #![expect(
     clippy::redundant_closure_for_method_calls,
@@ -24,11 +24,11 @@ use super::layout::{Layout, Target, Texts};
 use super::types::{Condition, Consequence, Kind, Mutation, Scalar, Site, Write};
 use super::{Action, Domain, Event, InitialState, Param, Plan};
 
-/// What an expression may make in characters and items, with room to spare.
+/// Maximum output of an expression, in characters and items, with a margin below the limit.
 const MOST_MADE: u64 = 60_000;
 
 impl Plan {
-    /// The plan of a program for runs from a state of it, if there is one.
+    /// Build the plan of a program for runs from a state, or return `None`.
     pub(crate) fn new(program: &Program, state: &State) -> Option<Self> {
         let spec = program.spec().as_object()?;
         let pending: Vec<_> =
@@ -89,18 +89,18 @@ impl Plan {
     }
 }
 
-/// What all rules together can cost.
+/// The maximum cost of all rules together.
 #[derive(Default)]
 struct Budget {
-    /// Steps when every array is empty, and how many each element adds.
+    /// Steps with empty arrays, and steps for each element.
     steps: u64,
     steps_per_element: u64,
-    /// Most elements that leave every single expression within its fuel.
+    /// Maximum elements for which each single expression stays within its fuel.
     elements: Option<u64>,
 }
 
 impl Budget {
-    /// Account for an expression that is evaluated up to so many times in a turn.
+    /// Add an expression that is evaluated up to `times` times in a turn.
     fn expression(&mut self, logic: &Value, per_element: u64, times: u64) -> Option<()> {
         let (fuel, once) = (u64::from(FUEL), steps(logic));
         let made = Size::of(logic);
@@ -114,13 +114,13 @@ impl Budget {
         Some(())
     }
 
-    /// Account for changes whose values are so large; each is counted before and after.
+    /// Add changes of values of a size. Each value is counted before and after the change.
     fn changes(&mut self, number: u64, longest_text: usize) {
         self.steps += number * (3 + 2 * (longest_text as u64 / 1024 + 1));
     }
 }
 
-/// A schedule whose effects are being lowered: the derived values that it keeps, and where.
+/// A schedule whose effects are lowered, with the columns of its derived values.
 #[derive(Default)]
 struct DeferredEffects {
     kept: BTreeMap<usize, usize>,
@@ -135,9 +135,9 @@ pub(super) struct Builder<'a> {
     turn: usize,
     columns: usize,
     sites: Vec<Site>,
-    /// The names that entries are scheduled under.
+    /// The names of scheduled entries.
     names: BTreeMap<Arc<str>, usize>,
-    /// How large everything is that can be pending.
+    /// Maximum size of all pending entries.
     scheduled: Size,
     budget: Budget,
 }
@@ -227,7 +227,7 @@ impl Builder<'_> {
             accumulator: None,
             steps_per_element: &steps_per_element,
         };
-        // Looked at again when all is known; here it ends the work on what is too much in any case.
+        // The budget is checked again at the end. This early check ends the work on expensive programs.
         (self.budget.steps <= TURN_LIMIT).then_some(())?;
         if steps(logic) <= u64::from(FUEL)
             && let Some(lowered) = lower(&scope, logic)
@@ -239,7 +239,7 @@ impl Builder<'_> {
         interpret(&scope, logic)
     }
 
-    /// The derived values and effects of an action or event.
+    /// Lower the derived values and effects of an action or event.
     fn consequence(&mut self, rule: &Object, params: &Names) -> Option<Consequence> {
         let mut derives = Names::new();
         let mut computed = Vec::new();
@@ -343,8 +343,7 @@ impl Builder<'_> {
         Some(self.layout.lists.get(list)?.element())
     }
 
-    /// A literal, or the derived value that a string names; as it was when it was scheduled, if the effect is for
-    /// later.
+    /// Lower a literal or a derived value. Scheduled effects use the derived value at the time of scheduling.
     fn resolve(&mut self, value: &Value, derives: &Names, later: &mut [DeferredEffects]) -> Option<Typed> {
         let Some((source, kind)) = value.as_text().and_then(|name| derives.get(name)) else {
             let (kind, number) = self.layout.scalar(value)?;
@@ -363,7 +362,7 @@ impl Builder<'_> {
     }
 
     fn site(&mut self, effect: &Object, derives: &Names, later: &mut Vec<DeferredEffects>) -> Option<usize> {
-        // What is pending has the values that names stand for in their place.
+        // Names in pending entries are already replaced by values.
         let mut size = Size::of(&Value::from(effect.clone()));
         size.text += self.layout.texts.longest() * size.nodes;
         self.scheduled.nodes += size.nodes;
@@ -377,7 +376,7 @@ impl Builder<'_> {
         Some(self.add_site(name, when, mutations, frozen))
     }
 
-    /// The site of an entry that is pending when the runs begin: nothing schedules it again.
+    /// Return the site of an entry that is pending at the start. It is never scheduled again.
     pub(super) fn pending(&mut self, entry: &Scheduled) -> Option<usize> {
         let size = entry.size();
         self.scheduled.nodes += size.nodes;
@@ -419,7 +418,8 @@ impl Builder<'_> {
         decays.collect()
     }
 
-    /// How many elements an array may have before some budget might run out; `None` when one might in any case.
+    /// Return the maximum elements of an array for which all budgets suffice, or `None` if one never
+    /// suffices.
     fn most_elements(&self) -> Option<usize> {
         let lists = self.layout.lists.len();
         let texts = self.layout.slots.iter().filter(|slot| slot.kind == Kind::Text).count();
@@ -452,7 +452,8 @@ fn interpreted_value(scope: &Scope<'_>, logic: &Value) -> Option<Typed> {
     Some(Typed { kind, scalar: Scalar::Interpreted(Arc::new(interpreted)) })
 }
 
-/// How an operation writes, if it may: a number is calculated with, and a kind is replaced by its like.
+/// Return the write of an operation if it is legal: arithmetic needs numbers, and a value replaces one of its
+/// kind.
 fn write_for(operation: &str, place: Kind, value: Kind) -> Option<Write> {
     let write = match operation {
         "set" => Write::Set,
@@ -473,7 +474,7 @@ fn list<'a>(object: &'a Object, key: &str) -> Option<&'a [Value]> {
     object.get(key)?.as_array().map(|items| items.as_slice())
 }
 
-/// Find out of what kind the elements of arrays are from the literals that effects put there.
+/// Infer the element kinds of arrays from the literals that effects add.
 fn infer_element_kinds(layout: &mut Layout, effects: &[Value], derives: Option<&Object>) -> Option<()> {
     for effect in effects {
         let effect = effect.as_object()?;

@@ -1,7 +1,7 @@
-//! The typed, slot-resolved form of a scenario: every path is a number, every type is known.
+//! Types of the intermediate representation: every path is a number, and every type is known.
 //!
-//! Values are binary64 throughout: a boolean is 0 or 1, a text its place among all texts of the scenario in the order
-//! of their code points, so that equality, order and truth ("" is 0) are those of numbers.
+//! All values are binary64. A boolean is 0 or 1. A text is its position among all texts of the scenario, in
+//! the order of code points. So equality, order and truth ("" is 0) of texts are those of numbers.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::effects::Due;
 
 use super::fallback::Interpreted;
 
-/// What a value is known to be.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Number,
@@ -21,9 +21,9 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) enum Scalar {
     Constant(f64),
-    /// Something that every run has its own of: a slot of the state, a parameter, a derived value, the turn.
+    /// A number that each run has: a slot of the state, a parameter, a derived value, the turn.
     Column(usize),
-    /// From left to right.
+    /// A calculation from left to right.
     Calculation {
         operation: Operation,
         first: Box<Scalar>,
@@ -36,12 +36,12 @@ pub(crate) enum Scalar {
         otherwise: Box<Scalar>,
     },
     Truth(Box<Condition>),
-    /// The element that an iteration has come to.
+    /// The current element of an iteration.
     Element,
-    /// What a fold has come to.
+    /// The current result of a fold.
     Accumulator,
     Fold(Box<Fold>),
-    /// What the interpreter makes of it.
+    /// A value that the interpreter computes.
     Interpreted(Arc<Interpreted>),
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Operation {
     Greatest,
 }
 
-/// A value made of the elements of an array, one after the other.
+/// A value that is reduced from the elements of an array.
 #[derive(Clone, Debug)]
 pub(crate) struct Fold {
     pub(crate) source: Source,
@@ -64,7 +64,7 @@ pub(crate) struct Fold {
     pub(crate) body: Scalar,
 }
 
-/// What an iteration goes through: an array of the state, perhaps with elements left out or replaced.
+/// The source of an iteration: an array of the state, optionally filtered or mapped.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) list: usize,
@@ -77,17 +77,17 @@ pub(crate) enum Stage {
     Map(Scalar),
 }
 
-/// Something that holds or not.
+/// A condition.
 #[derive(Clone, Debug)]
 pub(crate) enum Condition {
     Constant(bool),
-    /// A value that is not 0.
+    /// A value other than 0.
     True(Scalar),
     Compare(Relation, Scalar, Scalar),
     All(Vec<Condition>),
     Any(Vec<Condition>),
     Not(Box<Condition>),
-    /// An array has elements.
+    /// An array is not empty.
     NotEmpty(usize),
     Contains {
         list: usize,
@@ -98,7 +98,7 @@ pub(crate) enum Condition {
         source: Source,
         condition: Box<Condition>,
     },
-    /// There are elements, and the condition holds for each.
+    /// The array is not empty, and the condition holds for each element.
     Every {
         source: Source,
         condition: Box<Condition>,
@@ -114,7 +114,7 @@ pub(crate) enum Relation {
     AtMost,
 }
 
-/// Something that an effect does.
+/// A state mutation: one primitive write of an effect.
 #[derive(Clone, Debug)]
 pub(crate) enum Mutation {
     Write { slot: usize, write: Write, value: Scalar },
@@ -125,7 +125,7 @@ pub(crate) enum Mutation {
     Schedule { site: usize },
 }
 
-/// How a write makes the new value of the old one.
+/// The way a write combines the old and the new value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
     Set,
@@ -134,44 +134,44 @@ pub(crate) enum Write {
     Multiply,
 }
 
-/// What a rule does: derived values first, each into its column, then deeds.
+/// The consequence of a rule: derived values, each in its column, then mutations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consequence {
     pub(crate) derives: Vec<(usize, Scalar)>,
     pub(crate) mutations: Vec<Mutation>,
 }
 
-/// Deeds for later: an effect that schedules, and what is pending of it.
+/// A schedule site: an effect that schedules mutations, and its pending entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    /// Which sites it replaces what is pending of: those of the same name.
+    /// The group of sites that replace each other: those with the same name.
     pub(crate) name: usize,
     pub(crate) when: Due,
-    /// The column of the turn in which it is due; infinity when nothing is pending.
+    /// The column of the due turn; infinity if not pending.
     pub(crate) due: usize,
-    /// The column of its place in the order of scheduling.
+    /// The column of the position in the order of scheduling.
     pub(crate) order: usize,
     pub(crate) mutations: Vec<Mutation>,
-    /// The derived values that the deeds need, as they are when they are scheduled, and the columns to keep them in.
+    /// Derived values that the mutations need, computed at the time of scheduling, and their columns.
     pub(crate) frozen: Vec<(usize, Scalar)>,
 }
 
 impl Site {
-    /// What it does when it is due.
+    /// Return the consequence of the site when it is due.
     pub(crate) fn consequence(&self) -> Consequence {
         Consequence { derives: Vec::new(), mutations: self.mutations.clone() }
     }
 }
 
 impl Scalar {
-    /// Whether the value is the same throughout a block of code, or has to be worked out.
+    /// Return True if the value is constant within a block of code and needs no calculation.
     pub(crate) fn is_simple(&self) -> bool {
         matches!(self, Self::Constant(_) | Self::Column(_))
     }
 }
 
 impl Condition {
-    /// Whether something is true of any value in this condition, however deep.
+    /// Return True if a test is true for any value in this condition, at any depth.
     pub(crate) fn any(&self, test: &mut impl FnMut(&Scalar) -> bool) -> bool {
         match self {
             Self::Constant(_) | Self::NotEmpty(_) => false,
@@ -219,7 +219,7 @@ impl Scalar {
 }
 
 impl Condition {
-    /// How many conditions and values it consists of.
+    /// Return the number of conditions and values in it.
     pub(super) fn size(&self) -> usize {
         1 + match self {
             Self::Constant(_) | Self::NotEmpty(_) | Self::Interpreted(_) => 0,
@@ -245,7 +245,7 @@ impl Source {
 }
 
 impl Scalar {
-    /// How many values and conditions it consists of.
+    /// Return the number of values and conditions in it.
     pub(super) fn size(&self) -> usize {
         1 + match self {
             Self::Constant(_)

@@ -1,4 +1,4 @@
-//! Values as numbers and as text.
+//! Type coercion of JSONLogic: values as numbers and as text.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::finite;
 
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// A value as text, borrowed where it is one.
+/// Convert a value to text. A text is borrowed.
 pub(super) fn text_of(value: &Value) -> Result<Cow<'_, str>> {
     if let Value::Text(text) = value {
         return Ok(Cow::Borrowed(text));
@@ -21,7 +21,7 @@ pub(super) fn text_of(value: &Value) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(text))
 }
 
-/// A value as a number: null is 0, a boolean 0 or 1, "" is 0, a numeric string its number.
+/// Convert a value to a number: null is 0, a boolean 0 or 1, "" is 0, a numeric string its number.
 #[inline]
 pub(super) fn number(value: &Value) -> Result<f64> {
     if let Value::Number(number) = value { Ok(*number) } else { coerce(value) }
@@ -42,7 +42,7 @@ fn coerce(value: &Value) -> Result<f64> {
     }
 }
 
-/// A value as text: null is "", booleans are words, arrays are joined with commas.
+/// Append a value as text: null is "", booleans are words, arrays are joined with commas.
 pub(super) fn append_text(out: &mut String, value: &Value, depth: usize) -> Result<()> {
     match value {
         Value::Text(text) => out.push_str(text),
@@ -71,7 +71,7 @@ pub(super) fn check_depth(depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// A value may not be nested deeper than a document; how many values there are inside of it.
+/// Check the nesting of a value against the limit of documents. Return the number of values in it.
 pub(super) fn check_nesting(value: &Value) -> Result<u64> {
     if value.is_scalar() {
         return Ok(0);
@@ -100,7 +100,7 @@ fn not_a_number(kind: &str) -> Error {
     Error::new(Code::NotANumber, format!("{kind} is not a number here"))
 }
 
-/// `1`, `1.`, `1.5`, `.5`, each with a sign or an exponent.
+/// Return True for a decimal number: `1`, `1.`, `1.5` or `.5`, with optional sign and exponent.
 fn is_decimal(text: &str) -> bool {
     let text = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {

@@ -1,4 +1,6 @@
-//! The interpreter. The order in which it burns fuel is part of what it means: it decides which error comes first.
+//! Evaluator of JSONLogic: control operators, variables and fuel.
+//!
+//! The order of fuel charges is part of the semantics: it determines which error occurs first.
 
 use std::borrow::Cow;
 
@@ -11,15 +13,15 @@ use super::expression::{Arguments, Constant, Expression, Pair, VariablePath};
 use super::{Data, FUEL, OUTPUT_LIMIT, THINGS_PER_STEP, truthy};
 
 pub(super) const CHARACTERS_PER_STEP: usize = 1024;
-/// To take a path apart costs more than to search a text.
+/// Splitting a path costs more than searching a text.
 const PATH_CHARACTERS_PER_STEP: usize = 64;
-/// What a variable is where there is nothing.
+/// The value of a missing variable.
 pub(super) static NULL: Value = Value::Null;
 
 /// The values of a [`Pair`].
 type Evaluated<'a> = (Cow<'a, Value>, Cow<'a, Value>, Vec<Cow<'a, Value>>);
 
-/// One evaluation and what it may still spend.
+/// State of one evaluation: remaining fuel and output.
 #[derive(Clone)]
 pub(super) struct Evaluation {
     fuel: u32,
@@ -31,17 +33,17 @@ impl Evaluation {
         Self { fuel: FUEL, output: OUTPUT_LIMIT }
     }
 
-    /// What a call pays for it so far: its fuel, and a step for every few things made.
+    /// Return the steps that a call pays: the fuel, and one step for each [`THINGS_PER_STEP`] things created.
     pub(super) fn steps(&self) -> u64 {
         u64::from(FUEL - self.fuel) + (OUTPUT_LIMIT - self.output) as u64 / THINGS_PER_STEP
     }
 
-    /// The steps taken and the output made since an earlier moment.
+    /// Return fuel and output since an earlier point.
     pub(super) fn usage_since(&self, earlier: &Self) -> (u32, usize) {
         (earlier.fuel - self.fuel, earlier.output - self.output)
     }
 
-    /// The value of an expression, borrowed where it stands in the expression or in the data.
+    /// Evaluate an expression. The value is borrowed if it is part of the expression or of the data.
     #[inline]
     pub(super) fn value<'a>(&mut self, expression: &'a Expression, data: Data<'a>) -> Result<Cow<'a, Value>> {
         if let Some((value, steps)) = immediate(expression, data) {
@@ -91,7 +93,8 @@ impl Evaluation {
         value.map(Cow::Owned)
     }
 
-    /// What was evaluated before, for what it cost. When that is too much, evaluating it again tells what for.
+    /// Return a folded constant at its original cost. If the budget is too small, evaluate it again for the
+    /// exact error.
     fn constant<'a>(&mut self, constant: &'a Constant, data: Data<'a>) -> Result<Cow<'a, Value>> {
         let fuel = self.fuel.checked_sub(constant.steps);
         let output = self.output.checked_sub(constant.output);
@@ -113,7 +116,7 @@ impl Evaluation {
         }
     }
 
-    /// One step for each of some things.
+    /// Charge one step for each thing.
     pub(super) fn burn_each(&mut self, things: usize) -> Result<()> {
         self.burn(u32::try_from(things).unwrap_or(u32::MAX))
     }
@@ -134,7 +137,7 @@ impl Evaluation {
         Err(Error::new(Code::FuelExhausted, message))
     }
 
-    /// Charge a new array for everything in it: each item, each character, all the way down.
+    /// Charge a new array: one unit for each item and each character, at every level.
     pub(super) fn charge_array(&mut self, items: Vec<Value>) -> Result<Value> {
         let mut pending = Vec::new();
         for item in &items {
@@ -152,7 +155,7 @@ impl Evaluation {
         Ok(items.into())
     }
 
-    /// Charge an item for itself; what it holds is yet to be charged.
+    /// Charge one item. Its content is pushed to `pending`.
     fn charge<'v>(&mut self, item: &'v Value, pending: &mut Vec<&'v Value>) -> Result<()> {
         match item {
             Value::Text(text) => return self.produce(1 + length(text)),
@@ -170,7 +173,7 @@ impl Evaluation {
         self.value(expression, data).map(Cow::into_owned)
     }
 
-    /// Whether the value of an expression is a true one; most conditions need no value to tell.
+    /// Return the truth of an expression. Most conditions need no value for it.
     pub(super) fn is_true(&mut self, condition: &Expression, data: Data<'_>) -> Result<bool> {
         match condition {
             Expression::Chain { relation, first, rest } => {
@@ -202,7 +205,7 @@ impl Evaluation {
         self.charge_array(items)
     }
 
-    /// All arguments, evaluated; an operand that is not a list is the only argument.
+    /// Evaluate all arguments. An operand that is not a list is the only argument.
     pub(super) fn arguments<'a>(
         &mut self,
         arguments: &'a Arguments,
@@ -214,9 +217,10 @@ impl Evaluation {
         }
     }
 
-    /// Look at each argument as it is evaluated; an operation that yields an array provides them all.
+    /// Visit each argument as it is evaluated. An operation that returns an array provides all arguments.
     ///
-    /// Operators fail over their arguments only when all of them are there: until then `look` keeps its refusal.
+    /// An operator reports an error of its arguments only after all are evaluated, so `look` stores the
+    /// error.
     pub(super) fn spread(
         &mut self,
         arguments: &Arguments,
@@ -246,7 +250,7 @@ impl Evaluation {
         Ok((first, second, self.values(&pair.others, data)?))
     }
 
-    // --- data ---
+    // --- variables ---
 
     #[inline(never)]
     fn variable<'a>(
@@ -272,7 +276,7 @@ impl Evaluation {
         Ok(found.or(default).unwrap_or(Cow::Owned(Value::Null)))
     }
 
-    /// What a variable is where there is nothing: its second argument; further ones are evaluated, too.
+    /// Evaluate the default of a variable: its second argument. Further arguments are evaluated too.
     fn default<'a>(&mut self, others: &'a [Expression], data: Data<'a>) -> Result<Option<Cow<'a, Value>>> {
         let Some((first, rest)) = others.split_first() else { return Ok(None) };
         let default = self.value(first, data)?;
@@ -350,7 +354,7 @@ impl Evaluation {
     }
 }
 
-/// What needs no evaluation, and how many steps it costs nevertheless.
+/// Return a value that needs no evaluation, with its cost in steps.
 #[expect(clippy::inline_always, reason = "measured: a call costs more than what it does")]
 #[inline(always)]
 pub(super) fn immediate<'a>(expression: &'a Expression, data: Data<'a>) -> Option<(&'a Value, u32)> {
@@ -364,7 +368,7 @@ pub(super) fn immediate<'a>(expression: &'a Expression, data: Data<'a>) -> Optio
     }
 }
 
-/// The value at a path that begins with one of some names.
+/// Return the value at a path that begins with the name of a member.
 #[inline]
 fn member<'a>(members: &[(&'static str, &'a Value)], path: &[Segment]) -> Option<&'a Value> {
     let (Segment::Key(name), rest) = path.split_first()? else { return None };
@@ -372,12 +376,12 @@ fn member<'a>(members: &[(&'static str, &'a Value)], path: &[Segment]) -> Option
     lookup(value, rest)
 }
 
-/// What it costs to take a path apart that is not part of the expression.
+/// Return the cost of splitting a path that is not part of the expression.
 fn path_steps(path: &Value) -> usize {
     path.as_text().map_or(0, length) / PATH_CHARACTERS_PER_STEP
 }
 
-/// The length of a text in code points.
+/// Return the length of a text in code points.
 pub(super) fn length(text: &str) -> usize {
     text.chars().count()
 }
@@ -412,7 +416,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Those of the paths at which there is nothing, null or "".
+    /// Return the paths that are absent, null or "".
     fn missing_paths<'p>(self, paths: impl Iterator<Item = &'p Value>) -> Result<Vec<Value>> {
         let mut missing = Vec::new();
         for path in paths {

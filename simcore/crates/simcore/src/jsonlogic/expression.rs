@@ -1,4 +1,4 @@
-//! Expressions as the interpreter wants them: operators known, arguments counted, paths split.
+//! Compiled expressions: operators resolved, arguments counted, paths split.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use crate::json_node::{Json, View};
 use crate::paths::{Segment, split_variable};
 use crate::value::Value;
 
-/// The variables that were read so far: most of them are read more than once.
+/// Cache of split variables. Most variables are read more than once.
 #[derive(Default)]
 pub(crate) struct Fields<'v>(HashMap<&'v str, Arc<[Segment]>>);
 
-/// As many variables as most scenarios have, about.
+/// Approximate number of variables of most scenarios.
 const USUAL_VARIABLES: usize = 48;
 
 impl<'v> Fields<'v> {
-    /// Room for the variables of a scenario.
+    /// Create a cache with capacity for a scenario.
     pub(crate) fn of_scenario() -> Self {
         Self(HashMap::with_capacity(USUAL_VARIABLES))
     }
@@ -26,13 +26,14 @@ impl<'v> Fields<'v> {
     }
 }
 
-/// An expression. One that can only fail is `Invalid`: it fails when it is evaluated, as the reference does.
+/// A compiled expression. An expression that always fails is `Invalid`: it fails when it is evaluated, as in
+/// the reference.
 #[derive(Clone, Debug)]
 pub(super) enum Expression {
     Literal(Value),
-    /// A variable that is nothing but a path.
+    /// A variable with a constant path and no default.
     Field(Arc<[Segment]>),
-    /// What does not depend on the data.
+    /// An expression that does not depend on the data.
     Constant(Box<Constant>),
     List(Vec<Expression>),
     Invalid(Error),
@@ -72,17 +73,17 @@ pub(super) enum Expression {
     Substr(Box<Pair>),
 }
 
-/// An expression that was evaluated when it was compiled. It costs what evaluating it again would.
+/// A folded constant. Its cost is the cost of the original evaluation.
 #[derive(Clone, Debug)]
 pub(super) struct Constant {
     pub(super) value: Value,
     pub(super) steps: u32,
     pub(super) output: usize,
-    /// What to evaluate, step by step, when the budget does not suffice.
+    /// The expression to evaluate step by step if the budget does not suffice.
     pub(super) original: Expression,
 }
 
-/// Where a variable is read.
+/// The path of a variable.
 #[derive(Clone, Debug)]
 pub(super) enum VariablePath {
     Nowhere,
@@ -90,14 +91,14 @@ pub(super) enum VariablePath {
     Computed(Box<Expression>),
 }
 
-/// The operand of an operator that takes any number of arguments.
+/// The operand of an operator with any number of arguments.
 #[derive(Clone, Debug)]
 pub(super) enum Arguments {
     List(Vec<Expression>),
     Single(Box<Expression>),
 }
 
-/// The arguments of an operator that needs two.
+/// The arguments of an operator that requires two.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) first: Expression,
@@ -105,7 +106,7 @@ pub(super) struct Pair {
     pub(super) others: Vec<Expression>,
 }
 
-/// What has to hold between two neighbours of a chain.
+/// The relation between two neighbours of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     Equal,
@@ -134,12 +135,12 @@ impl Relation {
         RELATIONS.into_iter().find(|(other, _)| *other == name).map(|(_, relation)| relation)
     }
 
-    /// The operator that is written for it.
+    /// Return the operator of the relation.
     pub(crate) fn name(self) -> &'static str {
         RELATIONS.into_iter().find(|(_, relation)| *relation == self).map_or("", |(name, _)| name)
     }
 
-    /// What holds between two numbers, or two texts, when this does not.
+    /// Return the relation that holds between two numbers or two texts if this one does not.
     pub(crate) fn opposite(self) -> Self {
         match self {
             Self::Equal => Self::NotEqual,
@@ -169,13 +170,13 @@ pub(super) enum Extreme {
     Greatest,
 }
 
-/// An operator that goes through an array.
+/// An operator that iterates over an array.
 #[derive(Clone, Debug)]
 pub(super) struct Iteration {
     pub(super) kind: IterationKind,
     pub(super) source: Expression,
     pub(super) body: Expression,
-    /// The start of a `reduce`.
+    /// The initial value of a `reduce`.
     pub(super) start: Option<Expression>,
 }
 
@@ -209,7 +210,7 @@ impl Expression {
         matches!(self, Self::Literal(Value::Null))
     }
 
-    /// Do something to each expression of which this one consists, in a fixed order.
+    /// Call a function for each direct part of the expression, in a fixed order.
     pub(super) fn for_each_part(&mut self, mut action: impl FnMut(&mut Self)) {
         match self {
             Self::Literal(_) | Self::Field(_) | Self::Constant(_) | Self::Invalid(_) => {}
@@ -271,7 +272,7 @@ impl IterationKind {
     }
 }
 
-/// Whether an object with this one key is an operation.
+/// Return True if an object with this single key is an operation.
 pub(crate) fn is_operator(name: &str) -> bool {
     operation(name, &Value::Null, &mut Fields::default())
         .map_or_else(|error| error.code() != Code::UnknownOperator, |_| true)

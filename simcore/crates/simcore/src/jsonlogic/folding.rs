@@ -1,4 +1,4 @@
-//! What does not depend on the data is evaluated once, when a rule is compiled.
+//! Constant folding: parts that do not depend on the data are evaluated once, at compile time.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use super::evaluation::Evaluation;
 use super::expression::{Constant, Expression};
 use crate::value::{EMPTY_OBJECT, Value};
 
-/// Replace the largest parts of an expression that do not depend on the data by their values.
+/// Replace the largest constant parts of an expression by their values.
 ///
-/// All of them together may cost as much as one evaluation, so that compiling is bounded, too. What fails stays as
-/// it is: it fails when, and if, it is evaluated.
+/// All parts together may cost as much as one evaluation, so compilation is bounded. A part that fails is not
+/// replaced: it fails when it is evaluated.
 pub(super) fn fold(expression: &mut Expression) {
     let mut evaluation = Evaluation::new();
     if fold_parts(expression, &mut evaluation) {
@@ -18,7 +18,7 @@ pub(super) fn fold(expression: &mut Expression) {
     }
 }
 
-/// Fold what is constant in an expression that is not constant itself; whether it is.
+/// Fold the constant parts of an expression. Return True if the whole expression is constant.
 fn fold_parts(expression: &mut Expression, evaluation: &mut Evaluation) -> bool {
     let reads_data = matches!(
         expression,
@@ -31,7 +31,7 @@ fn fold_parts(expression: &mut Expression, evaluation: &mut Evaluation) -> bool 
     expression.for_each_part(|part| constant.push(fold_parts(part, evaluation)));
     let whole = match (&*expression, constant.as_slice()) {
         _ if reads_data => false,
-        // What the body of an iterator reads are the elements.
+        // The body of an iterator reads the elements, not the data.
         (Expression::Iteration(_), [source, _body, start @ ..]) => {
             *source && start.iter().all(|start| *start)
         }

@@ -71,7 +71,7 @@ impl Evaluation {
         }
     }
 
-    /// Strict, structural equality.
+    /// Compare two values: strict, structural equality.
     fn equal(&mut self, a: &Value, b: &Value, depth: usize) -> Result<bool> {
         self.burn(1)?;
         check_depth(depth)?;
@@ -230,7 +230,7 @@ impl Evaluation {
         Ok(total)
     }
 
-    /// Whether the truth of the body is as wanted for any element; it stops at the first.
+    /// Return True if the truth of the body equals `wanted` for any element. Stop at the first one.
     fn any(&mut self, elements: &[Value], body: &Expression, wanted: bool) -> Result<bool> {
         if let Expression::Chain { relation, first, rest } = body
             && let (Expression::Field(path), [Expression::Literal(bound)]) = (&**first, rest.as_slice())
@@ -298,7 +298,7 @@ impl Evaluation {
         let mut size = 0;
         let mut failure = None;
         self.spread(arguments, data, |value| {
-            // What is beyond the limit already is refused below.
+            // A text over the limit is rejected below.
             if failure.is_none() && size <= OUTPUT_LIMIT {
                 let start = text.len();
                 match append_text(&mut text, value, 0) {
@@ -336,7 +336,7 @@ impl Evaluation {
     }
 }
 
-/// What an iterator goes through.
+/// Return the elements of an iteration.
 fn elements<'a>(iteration: &Iteration, source: &'a Value) -> Result<&'a [Value]> {
     let may_be_missing =
         matches!(iteration.kind, IterationKind::Map | IterationKind::Filter | IterationKind::Reduce);
@@ -357,7 +357,7 @@ fn contains(haystack: &str, needle: &str) -> bool {
     haystack.as_bytes().windows(needle.len()).any(|part| part == needle.as_bytes())
 }
 
-/// Some characters of a text.
+/// Return a substring by code points.
 fn substring(text: &str, start: usize, length: usize) -> &str {
     let byte = |at: usize| text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte);
     let end = start + length;
@@ -384,7 +384,7 @@ fn less(a: &Value, b: &Value) -> Result<bool> {
 }
 
 impl Arithmetic {
-    /// What [`Fold`] makes of two numbers.
+    /// Apply the operation to two numbers, as [`Fold`] does.
     #[inline]
     fn apply(self, a: f64, b: f64) -> Result<f64> {
         finite(match self {
@@ -397,8 +397,9 @@ impl Arithmetic {
     }
 }
 
-/// An arithmetic operation under way. It fails first over what is no number, then over too few arguments, and only
-/// then over the numbers themselves.
+/// An arithmetic operation in progress.
+///
+/// The order of errors is: an argument that is not a number, too few arguments, then errors of the numbers.
 struct Fold {
     operation: Arithmetic,
     total: f64,
