@@ -1,4 +1,4 @@
-//! Any bytes as a scenario, checked by nobody: it is refused, or it plays without a panic.
+//! Fuzz target: any bytes as an unchecked scenario are rejected, or played without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any JSONLogic over any data, with a line break between them: a value that can be written, or an error.
+//! Fuzz target: any JSONLogic over any data, separated by a line break, gives a value that can be written or
+//! an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any text as a path and as a variable: what is a path is written back so that it means the same.
+//! Fuzz target: any text as a path and as a variable. The format of a path parses to the same path.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any bytes as a policy and, a line each, as requests: what is accepted is decided, by a rule that takes hold.
+//! Fuzz target: any bytes as a policy, with one request on each line. Accepted requests are decided by a
+//! matching rule.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

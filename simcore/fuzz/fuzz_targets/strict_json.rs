@@ -1,4 +1,5 @@
-//! Any bytes through the JSON border: what passes has one canonical form, which is a document again.
+//! Fuzz target: any bytes through the strict JSON parser. An accepted text has one canonical form, which is a
+//! valid document.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

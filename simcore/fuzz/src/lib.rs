@@ -1,4 +1,4 @@
-//! What the fuzz targets share: scenarios made from arbitrary bytes, and what must hold while they are played.
+//! Fuzzing support: scenarios from arbitrary bytes, and invariants of their runs.
 
 mod scenario;
 
@@ -8,7 +8,7 @@ pub use scenario::{Case, Move};
 
 const SEED: u64 = 7;
 
-/// Play a program that may be anything at all: nothing is promised but that it returns.
+/// Play an unchecked program. The only requirement is that it returns.
 pub fn play_unchecked(program: &Program) {
     let mut state = program.new_state(SEED);
     for _ in 0..4 {
@@ -25,11 +25,11 @@ pub fn play_unchecked(program: &Program) {
     let _ = program.dry_run(&options("random", 0, 3));
 }
 
-/// Play a valid program by a plan, from a snapshot as well as without one, and dry-run it.
+/// Play a valid program by a plan, with and without snapshots, and dry-run it.
 ///
 /// # Panics
 ///
-/// When a promise of the engine is broken.
+/// If an invariant of the engine is violated.
 pub fn play(program: &Program, plan: &[Move]) {
     let mut state = program.new_state(SEED);
     for step in plan {
@@ -51,7 +51,7 @@ pub fn play(program: &Program, plan: &[Move]) {
     compare_executors(|executor, asked| program.dry_run_with(executor, asked));
 }
 
-/// Whoever plays many runs, the report is that of the interpreter.
+/// Compare the executors with the interpreter: the reports must be equal.
 fn compare_executors(report: impl Fn(Executor, &[u8]) -> Result<String>) {
     let looking_ahead = [("greedy", 3), ("cautious", 3), ("saboteur", 3), ("planner", 1)];
     for (persona, runs) in [("random", 3), ("idle", 66)].into_iter().chain(looking_ahead) {

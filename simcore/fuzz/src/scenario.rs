@@ -1,19 +1,19 @@
-//! Scenarios made from arbitrary bytes: valid in form, and free in what their rules do.
+//! Scenarios from arbitrary bytes: valid in form, with arbitrary rules.
 
 use std::fmt::Write as _;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-/// A scenario, and what is done in it.
+/// A scenario, and the calls to make.
 #[derive(Debug)]
 pub struct Case {
     /// The canonical document.
     pub document: String,
-    /// What is done, in order.
+    /// The calls in order.
     pub plan: Vec<Move>,
 }
 
-/// One call.
+/// One call of the engine.
 #[derive(Debug)]
 pub enum Move {
     /// Take an action.
@@ -132,7 +132,7 @@ impl<'a> Arbitrary<'a> for Move {
     }
 }
 
-/// Writes a document; what the input no longer decides is the first of its choices.
+/// Writer of a document. If the input is exhausted, the first choice is taken.
 struct Writer<'u, 'a> {
     u: &'u mut Unstructured<'a>,
     out: String,
@@ -206,7 +206,7 @@ impl Writer<'_, '_> {
         self.close("]}}")
     }
 
-    /// The members of an action or event that say what it does.
+    /// Write the consequence of an action or event.
     fn consequence(&mut self) -> Result<()> {
         self.out += r#""derives":{"d0":"#;
         self.expression(4, false)?;

@@ -1,4 +1,4 @@
-//! Policies: compiled once, and asked about requests that are read once.
+//! Policies: compiled once, applied to requests that are parsed once.
 
 use std::time::{Duration, Instant};
 
@@ -13,21 +13,21 @@ use simcore::policies::{Bits, Call, Decisions, Matches, Requests as ParsedReques
 use crate::values::{key_in, key_of, small_arguments, small_arguments_in};
 use crate::{bytes, to_py_error};
 
-/// What certainly leaves room, in a request, for arguments that are small.
+/// Limits of names and roles that leave room for small arguments in a request.
 const LONGEST_NAMES: usize = 10_000;
 const MOST_ROLES: usize = 100;
 
-/// So many requests are read before they are decided about, without Python.
+/// Requests that are read from Python before a batch is decided without the GIL.
 const BATCH_SIZE: usize = 64;
 
-/// What is said of a request that is not decided about.
+/// The result for a request that is not decided here.
 const UNDECIDED: (i32, bool) = (-1, true);
 
 /// A compiled policy: immutable, safe to share between threads.
 #[pyclass(frozen, module = "peripety_simcore")]
 pub(crate) struct Policy(simcore::Policy);
 
-/// Requests, read for the tools of a policy: immutable, safe to share between threads.
+/// Requests, parsed for the tools of a policy: immutable, safe to share between threads.
 #[pyclass(frozen, module = "peripety_simcore")]
 pub(crate) struct Requests(ParsedRequests);
 
@@ -39,7 +39,7 @@ impl Policy {
         py.detach(|| simcore::Policy::new(document)).map(Self).map_err(to_py_error)
     }
 
-    /// Read requests, each from its JSON.
+    /// Parse requests from their JSON.
     #[expect(clippy::needless_pass_by_value, reason = "as Python hands it over")]
     fn requests(&self, py: Python<'_>, requests: Vec<PyBackedBytes>) -> PyResult<Requests> {
         let parsed: PyResult<ParsedRequests> = py.detach(|| {
@@ -54,7 +54,7 @@ impl Policy {
         parsed.map(Requests)
     }
 
-    /// Read requests that are objects with those fields; nothing where one might not be acceptable.
+    /// Parse requests from objects with the fields of a request. Return `None` if one may be invalid.
     fn read(&self, requests: &Bound<'_, PyAny>) -> PyResult<Option<Requests>> {
         let mut parser = self.0.request_parser();
         for (number, request) in requests.try_iter()?.enumerate() {
@@ -75,8 +75,8 @@ impl Policy {
         Ok(Some(Requests(parser.finish())))
     }
 
-    /// Who decides a request that is an object with those fields; nothing where it might not be acceptable, where it is
-    /// not small, or where conditions before could not be evaluated.
+    /// Decide a request from an object. Return `None` if it may be invalid or is not small, or if an earlier
+    /// condition could not be evaluated.
     fn decided(&self, request: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
         let arena = Bump::new();
         let Some(call) = self.call(&arena, request)? else { return Ok(None) };
@@ -84,8 +84,8 @@ impl Policy {
         Ok((!is_troubled).then_some(deciding))
     }
 
-    /// Who decides each request that is an object with those fields, as 32-bit integers, and which ones are left, as bits:
-    /// those of which `decided` would give nothing.
+    /// Decide requests from objects. Return the rules as 32-bit integers, and as bits the requests for which
+    /// `decided` returns `None`.
     fn decided_each(&self, py: Python<'_>, requests: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, Vec<u8>)> {
         let mut decisions = Decisions::default();
         let mut requests = requests.try_iter()?;
@@ -96,7 +96,7 @@ impl Policy {
             for request in requests.by_ref().take(BATCH_SIZE) {
                 calls.push(self.call(&arena, &request?)?);
             }
-            // Without this nobody could end it before its end.
+            // Without this check a signal could not interrupt the loop.
             py.check_signals()?;
             if calls.is_empty() {
                 return Ok(pack(decisions.finish()));
@@ -109,7 +109,8 @@ impl Policy {
         }
     }
 
-    /// Who decides each request, as 32-bit integers, and for which ones there were errors before, as bits.
+    /// Decide each request. Return the rules as 32-bit integers, and as bits the requests with errors in
+    /// earlier conditions.
     fn deciding(&self, py: Python<'_>, requests: &Bound<'_, Requests>) -> PyResult<(Vec<u8>, Vec<u8>)> {
         let requests = &requests.get().0;
         py.detach(|| {
@@ -122,7 +123,7 @@ impl Policy {
         })
     }
 
-    /// JSON list of the conditions up to the deciding one that could not be evaluated for a request.
+    /// Return the conditions up to the deciding one that could not be evaluated, as a JSON list.
     fn unevaluated(&self, py: Python<'_>, requests: &Bound<'_, Requests>, index: usize) -> PyResult<Vec<u8>> {
         let requests = &requests.get().0;
         if index >= requests.len() {
@@ -131,7 +132,7 @@ impl Policy {
         bytes(py.detach(|| self.0.unevaluated(requests, index)))
     }
 
-    /// For each rule of a JSON list, or of the policy, what it holds for and what it fails for, as bits.
+    /// For each rule of a JSON list, or of the policy: the requests for which it holds and fails, as bits.
     fn matches(
         &self,
         py: Python<'_>,
@@ -149,14 +150,14 @@ impl Policy {
 
 #[pymethods]
 impl Requests {
-    /// How many there are.
+    /// Return the number of requests.
     fn __len__(&self) -> usize {
         self.0.len()
     }
 }
 
 impl Policy {
-    /// A request as a call, if it is certainly acceptable, and small.
+    /// Convert a request to a call if it is certainly valid and small.
     fn call<'a>(&self, arena: &'a Bump, request: &Bound<'_, PyAny>) -> PyResult<Option<Call<'a>>> {
         with_fields(request, |fields| {
             let roles = fields.roles.iter().map(|role| key_in(arena, &role).ok_or(()));
@@ -167,23 +168,23 @@ impl Policy {
     }
 }
 
-/// Signals that arrive during long work without Python, such as that of somebody who does not want to wait for it.
+/// Signal handling during long work without the GIL, such as Ctrl-C.
 struct Signals {
     last_check: Instant,
     calls: usize,
 }
 
 impl Signals {
-    /// Nobody notices a wait that is no longer, and threads of Python are not held up by one who asks more often.
+    /// Users do not notice a shorter delay, and a more frequent check would slow Python threads.
     const EVERY: Duration = Duration::from_millis(50);
-    /// To ask for the time takes a part of the time of a quick decision.
+    /// A clock read costs a fraction of a fast decision, so it is not done for each.
     const CALLS_PER_CHECK: usize = 8;
 
     fn new() -> Self {
         Self { last_check: Instant::now(), calls: 0 }
     }
 
-    /// Run what handles them, now and then.
+    /// Run pending signal handlers at intervals.
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself has one lifetime only")]
     fn handle(&mut self) -> PyResult<()> {
         self.calls += 1;
@@ -195,7 +196,7 @@ impl Signals {
     }
 }
 
-/// The parts of a request, where they are of the usual types.
+/// The fields of a request that have the usual types.
 struct RequestFields<'a, 'py> {
     server: &'a str,
     tool: &'a str,
@@ -203,7 +204,8 @@ struct RequestFields<'a, 'py> {
     roles: &'a Bound<'py, PyTuple>,
 }
 
-/// What is made of a request, if it is of the usual types and certainly within the limits of the border.
+/// Call a function with the fields of a request, if they have the usual types and are certainly within the
+/// limits of a document.
 fn with_fields<T>(
     request: &Bound<'_, PyAny>,
     make: impl FnOnce(&RequestFields<'_, '_>) -> Option<T>,

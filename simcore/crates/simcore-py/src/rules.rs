@@ -1,4 +1,4 @@
-//! JSONLogic on its own: rules compiled once, over data parsed once or given as Python objects.
+//! Standalone JSONLogic: rules are compiled once, data is JSON or Python objects.
 
 use pyo3::prelude::*;
 use simcore::{Error, Value, jsonlogic};
@@ -16,12 +16,12 @@ pub(crate) struct Rule {
 #[pyclass(frozen, module = "peripety_simcore")]
 pub(crate) struct Data(Value);
 
-/// What makes the exception for a refusal: a callable that is given its code, message and path.
+/// The exception factory: a callable with code, message and path of an error.
 struct ErrorFactory(Py<PyAny>);
 
 #[pymethods]
 impl Rule {
-    /// Compile an expression: Python objects, or the JSON in a `bytes`.
+    /// Compile an expression: Python objects, or JSON as `bytes`.
     #[new]
     fn new(py: Python<'_>, logic: &Bound<'_, PyAny>, error_factory: Py<PyAny>) -> PyResult<Self> {
         let error_factory = ErrorFactory(error_factory);
@@ -29,7 +29,7 @@ impl Rule {
         Ok(Self { rule: jsonlogic::Rule::new(&logic), error_factory })
     }
 
-    /// The value over data: `Data`, or anything of which `Data` can be made.
+    /// Evaluate over data: `Data`, or anything that `Data` accepts.
     #[pyo3(signature = (data, /))]
     fn evaluate<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(parsed) = data.cast::<Data>() {
@@ -51,7 +51,7 @@ impl Rule {
 
 #[pymethods]
 impl Data {
-    /// Parse data: Python objects, or the JSON in a `bytes`.
+    /// Parse data: Python objects, or JSON as `bytes`.
     #[new]
     fn new(py: Python<'_>, value: &Bound<'_, PyAny>, error_factory: Py<PyAny>) -> PyResult<Self> {
         value_of(value).map(Self).map_err(|error| ErrorFactory(error_factory).to_py_error(py, &error))

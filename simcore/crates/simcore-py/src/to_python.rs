@@ -1,4 +1,4 @@
-//! What is made of Python objects that are read: values that last, or that are let go together.
+//! Value builders for Python objects: shared values, or trees in an arena.
 
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use pyo3::types::PyString;
 use simcore::strict_json::{MAX_KEY_BYTES, MAX_NODES};
 use simcore::{Bump, Code, Error, Node, Result, Value};
 
-/// Makes values of what is read.
+/// Builder of values that are read from Python.
 pub(crate) trait ValueBuilder: Copy {
     type Key: Deref<Target = str>;
     type Value;
@@ -20,18 +20,18 @@ pub(crate) trait ValueBuilder: Copy {
     fn text(self, text: &str) -> Self::Value;
     fn key(self, key: &Bound<'_, PyString>) -> Result<Self::Key>;
     fn array(self, items: impl ExactSizeIterator<Item = Result<Self::Value>>) -> Result<Self::Value>;
-    /// The members come in any order.
+    /// The members are not sorted.
     fn object(
         self,
         members: impl ExactSizeIterator<Item = Result<(Self::Key, Self::Value)>>,
     ) -> Result<Self::Value>;
 }
 
-/// Values that last.
+/// Builds shared values.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared;
 
-/// Values that are let go together.
+/// Builds values in an arena.
 #[derive(Clone, Copy)]
 pub(crate) struct InArena<'a>(pub(crate) &'a Bump);
 
@@ -111,7 +111,7 @@ impl<'a> ValueBuilder for InArena<'a> {
     }
 }
 
-/// The keys that were read last, by the addresses of their objects: objects of one kind share their keys.
+/// Cache of recent keys by the addresses of their Python objects. Objects of one kind share their keys.
 struct KeyCache(Vec<Option<(Py<PyString>, Arc<str>)>>);
 
 const CACHED_KEYS: usize = 256;
@@ -122,7 +122,7 @@ thread_local! {
 
 fn cached_key(object: &Bound<'_, PyString>) -> Result<Arc<str>> {
     let read = || text(object, MAX_KEY_BYTES, Code::KeyTooLong).map(Arc::from);
-    // A subclass may run code of its own when it is let go.
+    // A subclass may run its own code when it is freed.
     if !object.is_exact_instance_of::<PyString>() {
         return read();
     }
@@ -134,7 +134,8 @@ fn cached_key(object: &Bound<'_, PyString>) -> Result<Arc<str>> {
     if let Some(key) = known {
         return Ok(key);
     }
-    // Not while the others are borrowed: a text that is refused may begin a collection of garbage, which runs any code.
+    // The cache must not be borrowed here: an invalid text can start a garbage collection, which runs any
+    // code.
     let key: Arc<str> = read()?;
     KEYS.with_borrow_mut(|keys| {
         if let Some(kept) = keys.0.get_mut(place) {
@@ -144,7 +145,7 @@ fn cached_key(object: &Bound<'_, PyString>) -> Result<Arc<str>> {
     Ok(key)
 }
 
-/// The characters of a text.
+/// Return the characters of a text.
 pub(crate) fn text<'a>(object: &'a Bound<'_, PyString>, limit: usize, code: Code) -> Result<&'a str> {
     let text = object
         .to_str()

@@ -1,22 +1,25 @@
-//! Bulk validation: from the bytes of many documents to compilable scenarios, without findings.
+//! Bulk validation: from the bytes of many documents to canonical, valid scenarios, without findings.
 //!
 //! # Design
 //!
-//! The function answers one question: is a document certainly valid? A certainly valid document gets its
+//! The module answers one question: is a document certainly valid? A certainly valid document gets its
 //! canonical form and its hash. For every other document the answer is `None`. The reference core then
 //! validates it and writes the findings. Most documents of a batch are valid, so the slow path is rare.
+//!
+//! Documents are read into an arena, and their values borrow from the text. Most documents are checked and
+//! dropped.
 //!
 //! # Invariants
 //!
 //! - A document that this module accepts has no finding in the reference core. A property test compares both.
 //! - The reverse is not required. If a check would be intricate here, it is strict instead.
-//! - There are no messages and no source positions here, so there is one author of findings.
+//! - There are no messages and no source positions here, so the findings have one author.
 //!
 //! # Rejected alternatives
 //!
-//! - Findings in Rust: two implementations of hundreds of messages would have to stay equal.
-//! - A general JSON Schema validator: it builds errors that are discarded, and it is slower than direct
-//!   checks.
+//! - Findings in Rust: two implementations of all messages would have to stay equal.
+//! - A general JSON Schema validator: the schema alone takes it longer than this module takes for everything
+//!   (docs/performance.md).
 //! - A thread pool: it does not survive `fork`. Threads live as long as one call.
 
 mod checks;

@@ -18,9 +18,11 @@
 //!
 //! # Rejected alternatives
 //!
-//! - Dynamic shapes: a scenario whose effects create or delete members has no plan. Checks in each step would
-//!   cost more than they gain.
-//! - Error values in columns: errors are rare, and a replay by the interpreter gives the exact message.
+//! - Dynamic shapes: a scenario whose effects create or delete members has no plan. The interpreter plays it.
+//! - Errors in the plan: their order and their rollback are the difficult part of the semantics. They are
+//!   rare, so only the interpreter implements them.
+//! - One plan with other initial numbers for runs from a later state: the shape may differ there, and pending
+//!   entries contain values instead of names.
 
 mod bounds;
 mod distances;

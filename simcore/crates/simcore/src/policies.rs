@@ -1,7 +1,7 @@
 //! Policies: rules that decide about the tool calls of an agent.
 //!
-//! docs/policies.md says what they mean. What a rule says of a tool alone is worked out once, so that a request meets
-//! only the rules that may hold for its tool, and texts are read once for all rules.
+//! docs/policies.md specifies the semantics. The static part of each rule is evaluated once for each tool. So
+//! a request is compared only with the rules that can match its tool. Texts are parsed once for all rules.
 
 mod attributes;
 mod conditions;
@@ -30,22 +30,22 @@ use requests::{MatchCache, Request, has_role};
 use tools::{Tools, to_number};
 pub use value_parsing::RequestParser;
 
-/// Who decides when no rule takes hold.
+/// The decision if no rule matches.
 const NO_RULE: i32 = -1;
-/// Who decides about a tool that the policy is not about.
+/// The decision about a tool that the policy does not cover.
 const UNKNOWN_TOOL: i32 = -2;
 
-/// A compiled policy. It never changes.
+/// A compiled policy. It is immutable.
 #[derive(Debug)]
 pub struct Policy {
     tools: Tools,
     lists: Lists,
     rules: Vec<Rule>,
-    /// For each tool the rules that may take hold of its calls, in order; worked out when it is first called.
+    /// For each tool the rules that can match its calls, in order. Computed at the first call.
     candidates: Vec<OnceLock<Candidates>>,
 }
 
-/// Rules by their places, and what they ask of the arguments of one tool.
+/// Numbers of rules with the arguments that their matchers read.
 type Candidates = Box<[(u32, MatcherArguments)]>;
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ struct Rule {
     allows: bool,
 }
 
-/// Numbers of requests, as bits: bit `n % 8` of byte `n / 8` for request `n`. No zeros at the end.
+/// A set of request numbers as bits: bit `n % 8` of byte `n / 8` for request `n`. It has no trailing zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bits(Vec<u8>);
 
@@ -69,14 +69,14 @@ impl Bits {
         }
     }
 
-    /// The bytes.
+    /// Return the bytes.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 }
 
-/// Who decides requests, one after the other.
+/// Decisions about requests, in order.
 #[derive(Debug, Default)]
 pub struct Decisions {
     deciding: Vec<i32>,
@@ -84,7 +84,7 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// Add what [`Policy::decided`] says.
+    /// Add a result of [`Policy::decide`].
     pub fn push(&mut self, (deciding, is_troubled): (i32, bool)) {
         if is_troubled {
             self.troubled.insert(to_number(self.deciding.len()));
@@ -92,28 +92,28 @@ impl Decisions {
         self.deciding.push(deciding);
     }
 
-    /// As [`Policy::deciding`] says it.
+    /// Return the result in the format of [`Policy::decide_many`].
     #[must_use]
     pub fn finish(self) -> (Vec<i32>, Bits) {
         (self.deciding, self.troubled)
     }
 }
 
-/// The requests that a condition holds for, and those for which it cannot be evaluated.
+/// The requests for which a condition holds, and those for which it cannot be evaluated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
-    /// It holds.
+    /// Requests for which it holds.
     pub holds: Bits,
-    /// It cannot be evaluated.
+    /// Requests for which it cannot be evaluated.
     pub unevaluated: Bits,
 }
 
 impl Policy {
-    /// Compile a document that has been validated.
+    /// Compile a validated document.
     ///
     /// # Errors
     ///
-    /// `SPEC_INVALID`, or what the JSON border or the reading of an entry found, for one that has not.
+    /// For an invalid document: `SPEC_INVALID`, or an error of the JSON parser or of an entry.
     pub fn new(document: &[u8]) -> Result<Self> {
         let arena = Bump::new();
         let root = strict_json::borrow_canonical(document, &arena)?;
@@ -128,19 +128,21 @@ impl Policy {
         Ok(Self { tools, lists, rules, candidates })
     }
 
-    /// Begin to read requests, for this policy and every other one with the same tools.
+    /// Create a parser of requests, for this policy and every other one with the same tools.
     #[must_use]
     pub fn request_parser(&self) -> RequestParser<'_> {
         RequestParser::new(&self.tools)
     }
 
-    /// A call of a tool, to be decided about once; its arguments and roles are within the limits of the border.
+    /// Create a tool call for a single decision. Arguments and roles are within the limits of the JSON
+    /// parser.
     #[must_use]
     pub fn call<'a>(&self, server: &str, tool: &str, arguments: Node<'a>, roles: &'a [&'a str]) -> Call<'a> {
         Call { tool: self.tools.number(server, tool), arguments, roles }
     }
 
-    /// Who decides a call, as [`Policy::deciding`] says it, and whether conditions could not be evaluated before that.
+    /// Decide a call, as [`Policy::decide_many`]. The second value is True if an earlier condition could not
+    /// be evaluated.
     #[must_use]
     pub fn decide(&self, call: &Call<'_>) -> (i32, bool) {
         let known = call.tool.and_then(|number| Some((number, self.tools.get(number)?)));
@@ -150,10 +152,11 @@ impl Policy {
         (found, is_troubled)
     }
 
-    /// Who decides each request, and for which ones conditions could not be evaluated before that.
+    /// Decide each request. Return the deciding rules, and the requests for which an earlier condition could
+    /// not be evaluated.
     ///
-    /// A rule is its place among the invariants and rules; −1 is none, −2 an unknown tool. The requests were read for
-    /// the same tools.
+    /// A rule is its position among the invariants and rules. −1 is no rule, −2 an unknown tool. The requests
+    /// must be parsed for the same tools.
     #[must_use]
     pub fn decide_many(&self, requests: &Requests) -> (Vec<i32>, Bits) {
         let mut deciding = Decisions::default();
@@ -163,7 +166,7 @@ impl Policy {
         deciding.finish()
     }
 
-    /// The same of one of them, as [`Policy::decided`] says it.
+    /// Decide one request of a batch, as [`Policy::decide`].
     #[must_use]
     pub fn decide_in_batch(&self, requests: &Requests, number: usize) -> (i32, bool) {
         let mut is_troubled = false;
@@ -171,12 +174,12 @@ impl Policy {
         (found, is_troubled)
     }
 
-    /// The conditions up to the deciding one that could not be evaluated for a request: a JSON list of
-    /// `{rule, code, message, path}`.
+    /// Return the conditions up to the deciding one that could not be evaluated, as a JSON list of `{rule,
+    /// code, message, path}`.
     ///
     /// # Errors
     ///
-    /// None in practice: what is written is flat.
+    /// None in practice: the output is flat.
     pub fn unevaluated(&self, requests: &Requests, number: usize) -> Result<String> {
         let mut troubles = Vec::new();
         let request = requests.get(number);
@@ -197,13 +200,13 @@ impl Policy {
         Ok(out)
     }
 
-    /// What the condition of each rule holds for, wherever it stands.
+    /// Return the matching requests of each rule, regardless of its position.
     #[must_use]
     pub fn matches(&self, requests: &Requests) -> Vec<Matches> {
         self.rules.iter().map(|rule| self.matches_of_condition(&rule.when, requests)).collect()
     }
 
-    /// As [`Policy::matches`], of other rules, which use the same tools and lists: a JSON list of them.
+    /// As [`Policy::matches`], for a JSON list of other rules with the same tools and lists.
     ///
     /// # Errors
     ///
@@ -240,7 +243,7 @@ impl Policy {
         matches
     }
 
-    /// Who decides one of many requests, if the policy is about its tool.
+    /// Decide one request of a batch, if the policy covers its tool.
     fn decide_request(
         &self,
         requests: &Requests,
@@ -248,11 +251,11 @@ impl Policy {
         troubled: impl FnMut(u32, ConditionError),
     ) -> i32 {
         let Some(request) = request else { return UNKNOWN_TOOL };
-        // Each text is asked about once or twice: to keep what was found costs more than to find it.
+        // Each text is compared once or twice, so a cache would cost more than it saves.
         self.first_rule(request.tool, &mut requests.attributes(request, &mut MatchCache::default()), troubled)
     }
 
-    /// Who decides a call of a tool, and what could not be evaluated before that.
+    /// Decide a call of a tool, and report the conditions that could not be evaluated.
     fn first_rule(
         &self,
         tool: u32,
@@ -278,7 +281,7 @@ impl Policy {
         NO_RULE
     }
 
-    /// The rules that may take hold of calls of a tool, in order.
+    /// Return the rules that can match calls of a tool, in order.
     fn candidates(&self, tool: u32) -> Option<&[(u32, MatcherArguments)]> {
         let known = self.candidates.get(tool as usize)?;
         let tool = self.tools.get(tool)?;

@@ -1,4 +1,4 @@
-//! A compiled scenario: everything that a turn needs, resolved once.
+//! Compiled scenario: everything that a turn needs, resolved once.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,10 +22,10 @@ use crate::strict_json;
 use crate::value::Value;
 
 const DEFAULT_HORIZON: u64 = 50;
-/// Ordering derived values recurses along what they read, so their number is bounded.
+/// Sorting of derived values is recursive, so their number is bounded.
 const MAX_DERIVES: usize = 1024;
 
-/// A scenario, ready to run. It never changes.
+/// A compiled scenario. It is immutable.
 #[derive(Debug)]
 pub struct Program {
     /// The document in canonical form.
@@ -41,13 +41,13 @@ pub struct Program {
     pub(crate) events: Vec<Event>,
     pub(crate) losses: Vec<Condition>,
     pub(crate) wins: Vec<Condition>,
-    /// One effect for each path that decays, in the order of the paths, with its place in the document.
+    /// Decay effects in the order of their paths, with their place in the document.
     pub(crate) decay: Vec<(String, Effect)>,
     pub(crate) horizon: u64,
     pub(crate) turn_minutes: u64,
 }
 
-/// Something that can be done.
+/// An action of the player.
 #[derive(Debug)]
 pub(crate) struct Action {
     pub(crate) id: Arc<str>,
@@ -56,7 +56,7 @@ pub(crate) struct Action {
     pub(crate) consequence: Consequence,
 }
 
-/// Something that may happen.
+/// A random event.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) id: Arc<str>,
@@ -66,7 +66,7 @@ pub(crate) struct Event {
     pub(crate) consequence: Consequence,
 }
 
-/// Something that ends a run.
+/// A condition that ends a run.
 #[derive(Debug)]
 pub(crate) struct Condition {
     pub(crate) id: Arc<str>,
@@ -75,29 +75,29 @@ pub(crate) struct Condition {
     pub(crate) message: Value,
 }
 
-/// What an action or an event does.
+/// The consequence of an action or an event.
 #[derive(Debug)]
 pub(crate) struct Consequence {
-    /// Where it stands in the document: a JSON Pointer.
+    /// Its place in the document: a JSON Pointer.
     pub(crate) place: String,
     pub(crate) cause: Arc<str>,
-    /// Each after those that it reads, by name otherwise.
+    /// Derived values in the order of their dependencies, otherwise by name.
     pub(crate) derives: Vec<(Arc<str>, Rule)>,
     pub(crate) effects: Vec<Effect>,
 }
 
-/// What the rules of a scenario have in common while they are compiled.
+/// Caches that rules share during compilation.
 struct Shared<'v> {
     fields: Fields<'v>,
     effects: Compiling<'v>,
 }
 
 impl Program {
-    /// Compile a document that has been validated.
+    /// Compile a validated document.
     ///
     /// # Errors
     ///
-    /// `SPEC_INVALID`, or what the JSON border found, for one that has not.
+    /// For an invalid document: `SPEC_INVALID`, or an error of the JSON parser.
     pub fn new(document: &[u8]) -> Result<Self> {
         let arena = Bump::new();
         let root = strict_json::borrow_canonical(document, &arena)?;
@@ -133,12 +133,12 @@ impl Program {
         })
     }
 
-    /// The document, for whoever makes something else of it; read again when that is first wanted.
+    /// Return the parsed document. It is parsed again at the first use.
     pub(crate) fn spec(&self) -> &Value {
         self.spec.get_or_init(|| strict_json::parse_canonical(self.text.as_bytes()).unwrap_or(Value::Null))
     }
 
-    /// What the narrator may change; made when it is first wanted. Nothing, should the document not say it properly.
+    /// Return the narrator's scope, built at the first use. An invalid scope permits nothing.
     pub(crate) fn scope(&self) -> &Scope {
         self.scope.get_or_init(|| {
             let spec = document::object(self.spec());
@@ -146,12 +146,13 @@ impl Program {
         })
     }
 
-    /// What plays the program from its initial state in lockstep, if it can be played so; made when it is first wanted.
+    /// Return the machine for vectorised runs from the initial state, if possible. It is built at the first
+    /// use.
     pub(crate) fn machine(&self) -> Option<&Machine> {
         self.machine.get_or_init(|| Machine::new(self, &self.new_state(0))).as_ref()
     }
 
-    /// How far the conditions that end a run are from holding; made when it is first wanted.
+    /// Return the distances of the loss and win conditions, built at the first use.
     pub(crate) fn distances(&self) -> &Distances {
         self.distances.get_or_init(|| Distances::new(self))
     }
@@ -217,7 +218,7 @@ impl Consequence {
     }
 }
 
-/// Compile each object of a list, which may be absent; the compiler is told its place in the document.
+/// Compile each object of an optional list. The compiler gets the place in the document.
 fn map_items<'v, T: Json, C>(
     spec: Members<'v, T>,
     section: &str,
@@ -247,7 +248,7 @@ fn compiled_derives<'v, T: Json>(
     Ok(derive_order(expressions)?.into_iter().filter_map(compiled).collect())
 }
 
-/// The names of derived values in the order in which they are computed: each after those it reads, by name otherwise.
+/// Return the names of derived values in the order of their dependencies, otherwise by name.
 pub(crate) fn derive_order<T: Json>(expressions: Members<'_, T>) -> Result<Vec<&str>> {
     if expressions.len() > MAX_DERIVES {
         return Err(document::invalid(&format!("a rule derives more than {MAX_DERIVES} values")));
@@ -285,7 +286,7 @@ impl<'v, T: Json> Order<'v, T> {
     }
 }
 
-/// The derived values that an expression reads.
+/// Collect the derived values that an expression reads.
 fn derive_names<'v>(expression: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
     match expression.view() {
         View::Array(items) => items.iter().for_each(|item| derive_names(item, names)),
@@ -299,7 +300,7 @@ fn derive_names<'v>(expression: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>
     }
 }
 
-/// The derived values among the paths that `missing` or `missing_some` looks for.
+/// Collect the derived values among the paths of `missing` or `missing_some`.
 fn sought_names<'v>(operand: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
     match operand.view() {
         View::Text(path) => names.extend(derive_name(path)),
@@ -314,7 +315,7 @@ fn variable(operand: &impl Json) -> Option<&str> {
 }
 
 fn derive_name(path: &str) -> Option<Cow<'_, str>> {
-    // Nearly all paths begin otherwise, which is quick to see.
+    // A quick rejection of nearly all paths.
     if !path.starts_with("derives") {
         return None;
     }

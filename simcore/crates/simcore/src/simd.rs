@@ -1,13 +1,30 @@
-//! Many runs of one scenario, 64 at a time in lockstep.
+//! Vectorised dry-run: 64 runs of one scenario as lanes.
 //!
-//! Every number of the state is a column: its value in each of 64 runs. What a turn does is worked out once for a
-//! scenario and carried out on columns; what cannot be (arrays, schedules) is carried out run by run, and the rest
-//! stays in lockstep. A lane whose run has ended gets the next one at once.
+//! # Design
 //!
-//! Nothing here fails. A run in which something happens that ordinary play does not have (a rule that fails, a number
-//! that is not finite, an array that might be too long) is *exceptional*: it is given back, to be played again from
-//! its start by the interpreter, which knows what that means. That is possible because a run depends on nothing but
-//! its number.
+//! Each number of the state is a column with its value in 64 lanes. A machine (`machine`) holds a plan (see
+//! `ir`) and straight-line code for its rules (`code`). The registers (`registers`) execute the code on whole
+//! columns, with masks for control flow. Arrays and schedules are handled lane by lane (`single_run`,
+//! `action_log`). If a run ends, its lane starts the next run immediately (`block`).
+//!
+//! The columns are fixed-size arrays that the compiler vectorises. The same code is compiled for several
+//! instruction sets, and the processor is checked at run time (`isa`).
+//!
+//! # Invariants
+//!
+//! - The report is that of the interpreter, byte for byte. Each lane computes what a scalar program would,
+//!   without fused multiply-add.
+//! - There are no errors here. A run is *exceptional* if a rule fails, a number becomes infinite, or an array
+//!   may become too long. The interpreter plays it again from its start.
+//! - A replay is possible because a run depends only on its seed and its number.
+//! - If most runs are exceptional, the executor stops, and the interpreter plays the remaining runs.
+//!
+//! # Rejected alternatives
+//!
+//! - Intrinsics: they need unsafe code in many places. Here `isa` is the only module with unsafe code.
+//! - A wheel for each processor: the choice at run time needs only one.
+//! - Errors in lanes: their order and rollback are rare and intricate, so only the interpreter implements
+//!   them.
 
 #![expect(clippy::inline_always, reason = "what is inlined is compiled for the instructions of its caller")]
 
@@ -37,24 +54,24 @@ use block::Block;
 pub use isa::Isa;
 pub(crate) use machine::Machine;
 
-/// What to play.
+/// A range of runs with its options.
 #[derive(Clone)]
 pub(crate) struct Task<'a> {
     pub(crate) program: &'a Program,
     pub(crate) runs: Range<u64>,
     pub(crate) seed: u64,
     pub(crate) persona: Persona,
-    /// The most turns of a run.
+    /// Maximum turns of a run.
     pub(crate) horizon: u64,
-    /// Whether the persona has nothing to do any more in the first turn.
+    /// True if the persona has already acted in the first turn.
     pub(crate) acted: bool,
-    /// Whether the hashes of the states are wanted in which the runs end.
+    /// True if final states are hashed.
     pub(crate) digest: bool,
-    /// If more is to be counted, the numbers to follow.
+    /// Watched numbers, if statistics are requested.
     pub(crate) watched: Option<&'a [WatchedPath]>,
 }
 
-/// How an ordinary run ended: by which condition, if by one.
+/// The outcome of an ordinary run, with the index of the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Lost(usize),
@@ -62,23 +79,23 @@ pub(crate) enum Ended {
     Survived,
 }
 
-/// What came of ordinary runs, and which were not ordinary.
+/// Counts over ordinary runs, and the numbers of exceptional runs.
 #[derive(Default)]
 pub(crate) struct Runs {
     pub(crate) turns: u64,
     pub(crate) losses: Vec<u64>,
     pub(crate) wins: Vec<u64>,
     pub(crate) survived: u64,
-    /// The numbers of the runs that are to be played again.
+    /// Runs that the interpreter must play again.
     pub(crate) exceptional: Vec<u64>,
-    /// Run, end, turns and hash of the state.
+    /// Run, outcome, turns and hash of the final state.
     pub(crate) states: Vec<(u64, Ended, u64, String)>,
-    /// What was counted besides, if it was.
+    /// Statistics, if requested.
     pub(crate) detail: Option<Statistics>,
     ordinary: u64,
 }
 
-/// After so many exceptional runs, lockstep is given up unless they are a small part.
+/// After this number of exceptional runs, the executor stops unless they are a minority.
 const MAX_EXCEPTIONAL: usize = 128;
 
 impl Runs {
@@ -102,13 +119,13 @@ impl Runs {
         }
     }
 
-    /// Whether so many runs are played twice that it would be better not to begin in lockstep.
+    /// Return True if so many runs are played twice that vectorisation has no benefit.
     fn should_abandon(&self) -> bool {
         self.exceptional.len() >= MAX_EXCEPTIONAL && (self.exceptional.len() as u64) * 2 > self.ordinary
     }
 }
 
-/// Play the runs of a task that are ordinary.
+/// Play the ordinary runs of a task.
 pub(crate) fn play(machine: &Machine, task: Task<'_>, isa: Isa) -> Runs {
     let mut result = Runs {
         losses: vec![0; machine.plan.losses.len()],
@@ -146,12 +163,12 @@ pub(crate) mod tests {
         }
     }
 
-    /// Make code of a condition.
+    /// Compile a condition.
     pub(crate) fn compile(condition: &Condition) {
         Compiler::new(0).condition_code(condition);
     }
 
-    /// Columns and the runs one by one agree on where a condition holds, and on where it has no value.
+    /// Check that vectorised and lane-by-lane evaluation agree on a condition and on its failures.
     fn check(condition: &str) {
         let losses = format!(r#"[{{"id": "x", "when": {condition}}}]"#);
         let state = r#"{"a": 1, "b": 2, "list": [1]}"#;

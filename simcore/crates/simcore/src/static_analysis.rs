@@ -1,8 +1,24 @@
-//! Whether there is anything to prove of a scenario: the quick answer for the many of which nothing is.
+//! Static analysis: abstract interpretation that shows quickly that a scenario has no findings.
 //!
-//! `peripety.sim.proofs` is the only author of findings. What is here follows all runs of a plan in the same way, by
-//! intervals, turn by turn, and nowhere less closely. It says that there is nothing to find only where every condition
-//! may hold, no loss is certain, no rule can fail and no value can run away; whatever it cannot tell, it leaves.
+//! # Design
+//!
+//! The analysis computes the reachable states of a plan, turn by turn, as intervals and sets of texts
+//! (`fixpoint`, `interval`, `texts`). It answers one question: is it certain that nothing can be proved about
+//! the scenario? Most scenarios have no findings, so this answer avoids the slower analysis in Python.
+//!
+//! # Invariants
+//!
+//! - `peripety.sim.proofs` is the only author of findings. There are no messages here.
+//! - The abstract domain is at least as precise as that of the reference. Otherwise a finding of the
+//!   reference could be missed.
+//! - The answer is positive only if each condition may hold, no loss is certain, no rule can fail, and no
+//!   value is unbounded.
+//! - An unsupported case is [`Unknown`]. The caller then runs the reference.
+//!
+//! # Rejected alternatives
+//!
+//! - Findings in Rust: their proofs and texts would exist twice, and would have to stay equal.
+//! - Approximation for speed: a less precise set of states lets more conditions hold. It would hide findings.
 
 mod expressions;
 mod fixpoint;
@@ -14,17 +30,17 @@ use crate::program::Program;
 
 use fixpoint::ReachableStates;
 
-/// More work than this, in values looked at, is left to the reference.
+/// Maximum work, in evaluated values. Larger programs are left to the reference.
 const MOST_WORK: usize = 20_000_000;
 
-/// It cannot be told here.
+/// An unsupported case: the reference must decide.
 #[derive(Debug)]
 struct Unknown;
 
 type Known<T> = Result<T, Unknown>;
 
 impl Program {
-    /// Whether it is known that nothing can be proved within so many turns.
+    /// Return True if it is certain that nothing can be proved within `horizon` turns.
     #[must_use]
     pub fn has_no_findings(&self, horizon: u64) -> bool {
         let Some(machine) = self.machine() else { return false };
@@ -45,7 +61,7 @@ mod tests {
         {"id": "down", "params": {}, "preconditions": {}, "effects": [{"op": "dec", "path": "state.n", "value": 2}]}]"#;
     const LOSSES: &str = r#"[{"id": "out", "when": {"<=": [{"var": "state.n"}, 0]}}]"#;
 
-    /// Whether nothing can be proved; the sections replace those above.
+    /// Return True if nothing can be proved; `sections` replace those above.
     fn nothing(sections: &[(&str, &str)], horizon: u64) -> bool {
         let default = [("actions", GAIN), ("loss_conditions", LOSSES)];
         program(r#"{"n": 10, "word": "x", "list": [1]}"#, &[sections, &default].concat())

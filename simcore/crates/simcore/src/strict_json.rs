@@ -1,7 +1,27 @@
-//! The strict JSON border: the only parser that ever touches a scenario.
+//! Strict JSON: the only parser of untrusted documents.
 //!
-//! Stricter than RFC 8259 where parsers disagree: duplicate keys, lone surrogates, numbers outside binary64,
-//! integers beyond 2^53 − 1, and anything over the limits are errors. The first error in document order is reported.
+//! # Design
+//!
+//! Parsers of different languages disagree about some texts that RFC 8259 permits. This parser rejects them:
+//! duplicate keys, lone surrogates, numbers outside of binary64, and integers beyond 2^53 − 1. It also
+//! enforces limits for bytes, depth, values, strings and keys. The parser is generic over a builder, so one
+//! grammar creates shared values ([`Value`]) or trees in an arena ([`Node`]). It can detect canonical form
+//! while parsing, which avoids a second serialisation.
+//!
+//! # Invariants
+//!
+//! - Both cores accept the same documents. They report the same code, message and position for the same
+//!   error.
+//! - The first error in document order is reported.
+//! - Depth is bounded before recursion, so the stack is safe.
+//! - A parsed number is finite and never −0.
+//!
+//! # Rejected alternatives
+//!
+//! - A library parser: implementations differ in exactly these cases, and the verdict of both cores must be
+//!   equal.
+//! - Last key wins: the result would depend on the parser of each client.
+//! - Integers of any size: clients that use doubles would read other numbers.
 
 mod numbers;
 mod parser;
@@ -15,21 +35,21 @@ use crate::value::{Value, Values};
 pub(crate) use parser::Builder;
 use parser::{Limits, Parser};
 
-/// The most bytes that a document may have.
+/// Maximum bytes of a document.
 pub const MAX_BYTES: usize = 1 << 20;
-/// How deep arrays and objects may be nested.
+/// Maximum nesting depth of arrays and objects.
 pub const MAX_DEPTH: usize = 64;
-/// The most values that a document may have.
+/// Maximum number of values of a document.
 pub const MAX_NODES: usize = 100_000;
-/// The most bytes that a string may have.
+/// Maximum bytes of a string.
 pub const MAX_STRING_BYTES: usize = 1 << 16;
-/// The most bytes that a key may have.
+/// Maximum bytes of a key.
 pub const MAX_KEY_BYTES: usize = 256;
-/// How deep what the engine writes may be nested: results wrap the deepest values.
+/// Maximum nesting depth of the engine's output: results wrap the deepest values.
 pub const MAX_CANONICAL_DEPTH: usize = MAX_DEPTH + 16;
-/// The most bytes of what the engine writes, which may be longer than the document it came from.
+/// Maximum bytes of the engine's output, which may be longer than its input.
 pub const MAX_CANONICAL_BYTES: usize = 1 << 26;
-/// The largest integer that an integer literal may name, on either side of zero.
+/// The largest absolute value of an integer literal.
 pub const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 const DOCUMENT: Limits = Limits { any_integer: false, max_depth: MAX_DEPTH, detect_canonical: false };
@@ -40,14 +60,15 @@ const CANONICAL: Limits =
 ///
 /// # Errors
 ///
-/// What is wrong, with line and column (both from 1, columns in code points).
+/// The first error with line and column. Both start at 1; columns are code points.
 pub fn parse(document: &[u8]) -> Result<Value> {
     Ok(Parser::new(text(document, MAX_BYTES)?, DOCUMENT, Values).document()?.0)
 }
 
-/// Parse what [`crate::canonical_json::text`] wrote: as [`parse`], with room for results, and a long integer is a float.
+/// Parse the output of [`crate::canonical_json::text`]: as [`parse`], with larger limits and integers of any
+/// size.
 ///
-/// Canonical form writes 1e17 as an integer literal, which in somebody's document would be an error.
+/// Canonical form writes 1e17 as an integer literal, which is an error in a document.
 ///
 /// # Errors
 ///
@@ -56,13 +77,13 @@ pub fn parse_canonical(document: &[u8]) -> Result<Value> {
     Ok(Parser::new(text(document, MAX_CANONICAL_BYTES)?, CANONICAL, Values).document()?.0)
 }
 
-/// As [`parse`], for as long as the document is there; with whether it is known to be in canonical form.
+/// As [`parse`], with a tree that borrows from the document. Also return True if it is known to be canonical.
 pub(crate) fn borrow<'a>(document: &'a [u8], arena: &'a Bump) -> Result<(Node<'a>, bool)> {
     let limits = Limits { detect_canonical: true, ..DOCUMENT };
     Parser::new(text(document, MAX_BYTES)?, limits, Nodes(arena)).document()
 }
 
-/// As [`parse_canonical`], for as long as the document is there.
+/// As [`parse_canonical`], with a tree that borrows from the document.
 pub(crate) fn borrow_canonical<'a>(document: &'a [u8], arena: &'a Bump) -> Result<Node<'a>> {
     Ok(Parser::new(text(document, MAX_CANONICAL_BYTES)?, CANONICAL, Nodes(arena)).document()?.0)
 }

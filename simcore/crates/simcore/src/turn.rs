@@ -1,5 +1,5 @@
-//! A turn, in its order: due schedules; actions; the narrator's own changes; one random event and those that last;
-//! decay; conditions.
+//! One turn in its order: due schedules; actions; changes of the narrator; one random event and lasting
+//! events; decay; conditions.
 
 mod choices;
 mod rule_execution;
@@ -26,28 +26,28 @@ static DECAY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("decay"));
 static NARRATOR: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("narrator"));
 
 impl Program {
-    /// The initial state under a seed.
+    /// Return the initial state under a seed.
     #[must_use]
     pub fn new_state(&self, seed: u64) -> State {
         State::new(self, seed)
     }
 
-    /// The ids of the actions that could be taken now, as a JSON list.
+    /// Return the ids of the legal actions as a JSON list.
     ///
     /// # Errors
     ///
-    /// `STATE_LIMIT`, when the scheduled effects of the turn cannot be applied; `TURN_LIMIT`.
+    /// `STATE_LIMIT` if the scheduled effects of the turn cannot be applied; `TURN_LIMIT`.
     pub fn legal_actions(&self, state: &State) -> Result<String> {
         let choices = legal_choices(self, state, &mut PolicyDraws::new(state), &mut ChangeLog::new(false))?;
         canonical_json::text(&choices.iter().map(|choice| Value::from(&choice.action.id)).collect())
     }
 
-    /// Take an action; the JSON of an `ActResult`: accepted with its changes, or rejected with reasons and
-    /// without any.
+    /// Take an action. Return the JSON of an `ActResult`: accepted with its changes, or rejected with reasons
+    /// and no changes.
     ///
     /// # Errors
     ///
-    /// `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
+    /// `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`. The call is then rolled back.
     pub fn act(&self, state: &mut State, action_id: &str, params: &[u8]) -> Result<String> {
         let params = strict_json::parse_canonical(params)?;
         let mut record = ChangeLog::new(true);
@@ -55,11 +55,12 @@ impl Program {
         act_result(&reasons, &record)
     }
 
-    /// Apply the narrator's own changes, a list of `{op, path, value?}`, all or none; the JSON of an `ActResult`.
+    /// Apply all or none of the narrator's changes, a list of `{op, path, value?}`. Return the JSON of an
+    /// `ActResult`.
     ///
     /// # Errors
     ///
-    /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
+    /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`. The call is then rolled back.
     pub fn narrate(&self, state: &mut State, changes: &[u8]) -> Result<String> {
         let changes = strict_json::parse_canonical(changes)?;
         let mut record = ChangeLog::new(true);
@@ -67,11 +68,11 @@ impl Program {
         act_result(&reasons, &record)
     }
 
-    /// Finish the turn; the JSON of a `StepResult`.
+    /// Finish the turn. Return the JSON of a `StepResult`.
     ///
     /// # Errors
     ///
-    /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
+    /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`. The call is then rolled back.
     pub fn step(&self, state: &mut State) -> Result<String> {
         let mut record = ChangeLog::new(true);
         let event = step(self, state, &mut record)?;
@@ -90,7 +91,7 @@ impl Program {
     }
 }
 
-/// The JSON of an `ActResult`.
+/// Return the JSON of an `ActResult`.
 fn act_result(reasons: &[Failure], record: &ChangeLog) -> Result<String> {
     let mut out = String::new();
     let mut result = Members::new(&mut out, 1);
@@ -103,7 +104,7 @@ fn act_result(reasons: &[Failure], record: &ChangeLog) -> Result<String> {
     Ok(out)
 }
 
-/// Take an action of the turn; the reasons why it was rejected, if it was.
+/// Take an action. Return the reasons for its rejection, if any.
 pub(crate) fn act(
     program: &Program,
     state: &mut State,
@@ -147,7 +148,7 @@ fn attempt(
     Ok(rule_execution::apply_rule(program, state, &action.consequence, params, record)?.into_iter().collect())
 }
 
-/// Apply the narrator's own changes; the reasons why they were rejected, if they were.
+/// Apply the narrator's changes. Return the reasons for their rejection, if any.
 fn narrate(
     program: &Program,
     state: &mut State,
@@ -167,7 +168,7 @@ fn narrate(
     })
 }
 
-/// Finish the turn; the index of the event that happened, if one did.
+/// Finish the turn. Return the index of the event that occurred, if any.
 pub(crate) fn step(program: &Program, state: &mut State, record: &mut ChangeLog) -> Result<Option<usize>> {
     in_transaction(state, record, |state, record| {
         open(state, record)?;
@@ -181,7 +182,7 @@ pub(crate) fn step(program: &Program, state: &mut State, record: &mut ChangeLog)
     })
 }
 
-/// Refuse to do anything in a run that has ended.
+/// Reject an operation on a run that has ended.
 pub(crate) fn check_ongoing(state: &State) -> Result<()> {
     if state.status == Status::Ongoing {
         return Ok(());
@@ -189,7 +190,7 @@ pub(crate) fn check_ongoing(state: &State) -> Result<()> {
     Err(Error::new(Code::RunEnded, "the run has ended; nothing more can happen in it"))
 }
 
-/// Do something to a state wholly, or not at all.
+/// Run an operation as a transaction: a failure rolls the state back.
 fn in_transaction<T>(
     state: &mut State,
     record: &mut ChangeLog,
@@ -207,7 +208,7 @@ fn in_transaction<T>(
     result
 }
 
-/// Start the turn, once: apply the scheduled effects that are due.
+/// Open the turn once: apply the due schedules.
 fn open(state: &mut State, record: &mut ChangeLog) -> Result<()> {
     if state.opened {
         return Ok(());
@@ -227,7 +228,7 @@ fn open(state: &mut State, record: &mut ChangeLog) -> Result<()> {
     Ok(())
 }
 
-/// At most one random event, then the effects of the events that still last.
+/// Apply at most one random event, then the lasting events.
 fn apply_events(program: &Program, state: &mut State, record: &mut ChangeLog) -> Result<Option<usize>> {
     let now = state.turn + 1;
     let mut lasting: Vec<Lasting> =
@@ -277,7 +278,7 @@ fn draw_event(
     }))
 }
 
-/// Let an event happen; the entry of one that goes on.
+/// Apply an event. Return its entry if it lasts.
 fn start_event(
     program: &Program,
     state: &mut State,
@@ -289,7 +290,8 @@ fn start_event(
     Ok(if failed { None } else { Some(Lasting { event, until: state.turn + turns }) })
 }
 
-/// Let an event happen by itself if it could be drawn now; whether it did. It does not begin to last.
+/// Apply an event outside of the draw if it can occur now. Return True if it did. The event does not start to
+/// last.
 pub(crate) fn try_event(
     program: &Program,
     state: &mut State,
@@ -306,7 +308,7 @@ pub(crate) fn try_event(
     })
 }
 
-/// Whether the condition of an event holds; not where that cannot be told.
+/// Return True if the condition of an event holds. A condition that fails does not hold.
 fn can_occur(program: &Program, state: &State, event: usize, record: &mut ChangeLog) -> Result<bool> {
     let Some(event) = program.events.get(event) else { return Ok(false) };
     match rule_execution::holds(program, state, &event.when, &EMPTY_OBJECT, record) {
@@ -318,7 +320,7 @@ fn can_occur(program: &Program, state: &State, event: usize, record: &mut Change
     }
 }
 
-/// Apply the effects of an event; whether they failed.
+/// Apply the effects of an event. Return True if they failed.
 fn apply_event(program: &Program, state: &mut State, event: usize, record: &mut ChangeLog) -> Result<bool> {
     let Some(event) = program.events.get(event) else { return Ok(true) };
     Ok(rule_execution::apply_rule(program, state, &event.consequence, &EMPTY_OBJECT, record)?.is_some())
@@ -331,7 +333,7 @@ fn decay(program: &Program, state: &mut State, record: &mut ChangeLog) -> Result
         .try_for_each(|(place, effect)| rule_execution::decay(state, effect, place, &DECAY, record))
 }
 
-/// The first condition that holds ends the run: losses in order, then wins.
+/// Check the end conditions: losses in order, then wins. The first one that holds ends the run.
 fn check_end_conditions(program: &Program, state: &State, record: &mut ChangeLog) -> Result<Status> {
     if let Some(index) = first_holding(program, state, &program.losses, "loss_conditions", record)? {
         return Ok(Status::Lost(index));

@@ -1,9 +1,9 @@
-//! What hostile input must not do: recurse without end, panic, or take more than its budget.
+//! Tests with hostile input: no endless recursion, no panic, and no use beyond the budget.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use simcore::{Code, Program, Value, jsonlogic, strict_json};
 
-/// A scenario with one action, whose rules and effects are given as JSON.
+/// Compile a scenario with one action, whose rules and effects are given as JSON.
 fn program(preconditions: &str, derives: &str, effects: &str) -> Program {
     let document = format!(
         r#"{{"actions": [{{"id": "x", "params": {{}}, "preconditions": {preconditions},
@@ -14,17 +14,17 @@ fn program(preconditions: &str, derives: &str, effects: &str) -> Program {
     Program::new(document.as_bytes()).unwrap()
 }
 
-/// An expression that folds as many elements as it is given.
+/// Return an expression that folds the given elements.
 fn folding(elements: &str, body: &str) -> String {
     format!(r#"{{"reduce": [{elements}, {body}, 0]}}"#)
 }
 
-/// An array of zeros.
+/// Return an array of zeros.
 fn zeros(count: usize) -> String {
     format!("[{}]", vec!["0"; count].join(","))
 }
 
-/// The whole of the data; in a fold it is the accumulator once more, one level deeper.
+/// All data. In a fold it contains the accumulator again, one level deeper.
 const WHOLE: &str = r#"{"var": ""}"#;
 
 fn evaluated(logic: &str, data: &str) -> simcore::Result<Value> {

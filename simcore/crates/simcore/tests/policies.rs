@@ -1,4 +1,4 @@
-//! Policies as a caller sees them: who decides, and what conditions hold for.
+//! Tests of policies through the public API: decisions, and matches of conditions.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

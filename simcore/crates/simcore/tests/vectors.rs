@@ -1,4 +1,4 @@
-//! The golden vectors of `tests/conformance/vectors`: what every implementation gives, this one included.
+//! Golden vectors of `tests/conformance/vectors`, which every implementation must reproduce.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ fn vectors(file: &str) -> Value {
     strict_json::parse_canonical(&text).unwrap()
 }
 
-/// Compare each case of a file with what `give` makes of it.
+/// Compare each case of a file with the result of `give`.
 fn replay(file: &str, give: impl Fn(&Value) -> Result<String>) {
     let document = vectors(file);
     let cases = field(&document, "cases").as_array().unwrap();
@@ -142,7 +142,7 @@ fn policies() {
     });
 }
 
-/// The members of a set, with commas between them.
+/// Format a set as its members, separated by commas.
 fn members(bits: Bits) -> String {
     let bytes = bits.into_bytes().into_iter().enumerate();
     let numbers = bytes
@@ -150,7 +150,7 @@ fn members(bits: Bits) -> String {
     numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// Play the calls of a case: their results, and the snapshot.
+/// Play the calls of a case. Return their results and the snapshot.
 fn played(case: &Value) -> Result<String> {
     let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
     let (state, results) = after_calls(&program, case)?;
@@ -158,7 +158,7 @@ fn played(case: &Value) -> Result<String> {
     Ok(format!("{{\"results\":[{}],\"snapshot\":{snapshot}}}", results.join(",")))
 }
 
-/// The state after the calls of a case, and their results.
+/// Return the state after the calls of a case, and their results.
 fn after_calls(program: &Program, case: &Value) -> Result<(State, Vec<String>)> {
     let mut state = program.new_state(integer(case, "seed"));
     let mut results = Vec::new();

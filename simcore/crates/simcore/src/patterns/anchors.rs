@@ -1,4 +1,4 @@
-//! Which patterns may match, by one of a subject's texts.
+//! Index of anchors: candidate patterns by one text of a subject.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -10,36 +10,36 @@ use super::predicate::{Predicate, Test, compile_set, contains};
 
 const SEARCHED_TOGETHER: usize = 64;
 
-/// The patterns that are found by one of the texts.
+/// Patterns with an anchor in one of the texts.
 pub(super) struct Anchors {
-    /// How long the texts are that patterns are equal to.
+    /// Lengths of the texts that patterns are equal to.
     lengths: HashSet<usize>,
     equal: HashMap<Box<str>, Vec<usize>>,
     equal_folded: HashMap<Box<str>, Vec<usize>>,
     parts: LiteralIndex,
-    /// For each literal, the patterns that it leads to.
+    /// For each literal, its candidate patterns.
     by_literal: Vec<Vec<Candidate>>,
     anything: Vec<usize>,
     searches: Vec<Searches>,
 }
 
-/// A pattern that a literal leads to.
+/// A candidate pattern of a literal.
 struct Candidate {
     row: usize,
     proof: Evidence,
 }
 
-/// What follows from a literal that occurs.
+/// The conclusion from the occurrence of a literal.
 enum Evidence {
     /// The predicate holds.
     Holds,
-    /// It holds if this stands there, as it is.
+    /// The predicate holds if this exact text occurs there.
     Exactly(Box<str>),
-    /// It may hold, if one of each of these lists occurs as well.
+    /// The predicate may hold if one literal of each list occurs too.
     Besides(Arc<[Vec<String>]>),
 }
 
-/// Regular expressions that require no literal, in the order of the patterns.
+/// Regular expressions without a required literal, in the order of the patterns.
 struct Searches {
     first: usize,
     patterns: Vec<(String, Vec<usize>)>,
@@ -47,7 +47,7 @@ struct Searches {
 }
 
 impl Anchors {
-    /// Of predicates, each with the patterns that are found by it.
+    /// Build the index. `rows` lists the patterns of each predicate.
     pub(super) fn new(predicates: &[Predicate], rows: Vec<Vec<usize>>) -> Self {
         let mut anchors = Self {
             lengths: HashSet::new(),
@@ -108,8 +108,8 @@ impl Anchors {
         anchors
     }
 
-    /// Tell the patterns that may match, and whether the predicate of this text is known to hold; all but those
-    /// that are searched.
+    /// Report each candidate pattern, and True if its predicate is known to hold. Searched expressions are
+    /// not included.
     pub(super) fn find(&self, text: &str, mut tell: impl FnMut(usize, bool)) {
         self.anything.iter().for_each(|&row| tell(row, true));
         if self.by_literal.is_empty() && self.lengths.is_empty() {
@@ -132,8 +132,8 @@ impl Anchors {
         });
     }
 
-    /// Search for the expressions that require no literal, as far as they may be the first to match; what is
-    /// found has to be tried.
+    /// Search for expressions without a required literal, if they can be the first match. Each hit must be
+    /// verified.
     pub(super) fn search(
         &self,
         text: &str,
@@ -146,7 +146,7 @@ impl Anchors {
             }
             let patterns = searches.patterns.iter().map(|(pattern, _)| pattern.as_str());
             let Some(set) = searches.set.get_or_init(|| compile_set(patterns)) else { continue };
-            // Whether any is found takes half as long as which are, and mostly none is.
+            // `is_match` takes half the time of `matches`, and mostly nothing matches.
             if !set.is_match(text.as_bytes()) {
                 continue;
             }

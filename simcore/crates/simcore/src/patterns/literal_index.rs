@@ -1,8 +1,8 @@
-//! Which of many literals occur in a text, at a cost that hardly depends on how many there are.
+//! Multi-literal search at a cost that hardly depends on the number of literals.
 //!
-//! Of each literal one part of 8, 4, 2 or 1 bytes is looked for, the one that fewest other literals have. At each
-//! place of the text the part that begins there is looked up in a set of bits, then, rarely, in a table; what is
-//! found there is compared.
+//! The search looks for one part of 8, 4, 2 or 1 bytes of each literal: the part that fewest other literals
+//! have. At each position of the text, a bit set (a Bloom filter) rejects most parts. A hash table resolves
+//! the rest, and a comparison verifies them.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -12,39 +12,39 @@ use std::ops::Range;
 
 type Table<V> = HashMap<u64, V, BuildHasherDefault<MixHasher>>;
 
-/// Literals, by their rarest parts.
+/// Literals, indexed by their rarest parts.
 #[derive(Default)]
 pub(super) struct LiteralIndex {
     literals: Vec<Box<[u8]>>,
     levels: (Option<Level<8>>, Option<Level<4>>, Option<Level<2>>, Option<Level<1>>),
 }
 
-/// The parts of one length, and which literals have them.
+/// Parts of one length with their literals.
 struct Level<const N: usize> {
-    /// Two bits of one word for each part: one access to memory tells that a part is none of them.
+    /// Bloom filter with two bits of one word for each part: one memory access rejects an unknown part.
     words: Vec<u64>,
     holders: Table<Bucket>,
 }
 
-/// The literals that a part is looked for of: hardly ever more than one.
+/// Literals of a part. There is rarely more than one.
 struct Bucket {
     first: BucketEntry,
     others: Vec<BucketEntry>,
 }
 
-/// A literal, with enough of it to tell mostly that it does not occur without looking it up.
+/// A literal, with some of its bytes for a quick rejection.
 struct BucketEntry {
     literal: u32,
-    /// Where the part begins in it.
+    /// The position of the part in the literal.
     part: u32,
-    /// Where another eight of its bytes begin, and these; as many as there are in a short one.
+    /// The position of eight other bytes, and those bytes. Short literals have fewer.
     aside: u32,
     bytes: u64,
     mask: u64,
 }
 
 impl LiteralIndex {
-    /// Of literals, none of which is empty.
+    /// Build the index. No literal may be empty.
     pub(super) fn new(literals: Vec<Box<[u8]>>) -> Self {
         let levels = (
             Level::new(&literals, 8..usize::MAX),
@@ -55,7 +55,7 @@ impl LiteralIndex {
         Self { literals, levels }
     }
 
-    /// Tell each literal that occurs, by its number, with where it does for the first time.
+    /// Report each literal that occurs: its number and its first position.
     pub(super) fn find(&self, text: &[u8], mut tell: impl FnMut(usize, usize)) {
         let mut seen = HashSet::<u64, BuildHasherDefault<MixHasher>>::default();
         let mut occurs = |number: usize, start: usize| {
@@ -81,7 +81,7 @@ impl LiteralIndex {
 }
 
 impl<const N: usize> Level<N> {
-    /// The level of the literals of some lengths; none if there are none.
+    /// Build the level of the literals in a range of lengths, or return `None` if it is empty.
     fn new(literals: &[Box<[u8]>], lengths: Range<usize>) -> Option<Self> {
         let own = || (0..).zip(literals).filter(|(_, literal)| lengths.contains(&literal.len()));
         let mut common = Table::<u32>::default();
@@ -90,7 +90,7 @@ impl<const N: usize> Level<N> {
         }
         let mut holders = Table::<Bucket>::default();
         for (number, literal) in own() {
-            // Where words meet, a part is in fewer texts than within a word.
+            // A part across a word boundary is in fewer texts than a part within a word.
             let rarest = (0..)
                 .zip(parts_of::<N>(literal))
                 .min_by_key(|(_, part)| (common.get(part).copied(), count_letters(*part)));
@@ -110,7 +110,7 @@ impl<const N: usize> Level<N> {
         if holders.is_empty() {
             return None;
         }
-        // At least 32 bits for each part: of the others one in two hundred is looked up in vain.
+        // At least 32 bits for each part: one of two hundred other parts is looked up in vain.
         let width = (holders.len() / 2).next_power_of_two().trailing_zeros().clamp(1, 17);
         let mut words = vec![0; 1 << width];
         let last = words.len() - 1;
@@ -159,7 +159,7 @@ impl BucketEntry {
         Self { literal, part, aside: aside as u32, bytes, mask }
     }
 
-    /// Whether the literal may begin there; near the end of a text that is left open.
+    /// Return True if the literal may begin there. Near the end of a text the answer is always True.
     fn may_occur_at(&self, text: &[u8], start: usize) -> bool {
         let aside = text.get(start + self.aside as usize..).and_then(<[u8]>::first_chunk);
         aside.is_none_or(|bytes| u64::from_le_bytes(*bytes) & self.mask == self.bytes)
@@ -176,7 +176,8 @@ fn parts_of<const N: usize>(text: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Which word a part has bits in, by its lower bits, and which bits. Constant shifts: this is done at each place.
+/// Return the word of a part by its lower bits, and its bits. The shifts are constant because this runs at
+/// each position.
 fn bits_of(part: u64) -> (usize, u64) {
     let hash = mix(part);
     ((hash >> 32) as u32 as usize, 1 << (hash >> 58) | 1 << (hash >> 52 & 63))
@@ -190,7 +191,8 @@ fn mix(part: u64) -> u64 {
     part.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Hashes one number; tables need no more, since what is in them comes from whoever writes the patterns.
+/// Hasher of one number. A stronger hash is unnecessary, because the author of the patterns provides the
+/// keys.
 #[derive(Default)]
 pub(super) struct MixHasher(u64);
 

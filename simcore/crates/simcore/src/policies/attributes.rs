@@ -1,25 +1,26 @@
-//! What conditions read of a request, however that is kept.
+//! Attributes of a request that conditions read, for each representation of a request.
 
 use super::entries::Among;
 use super::value_kinds::ValueError;
 use crate::value::Value;
 
-/// What conditions read of a request.
+/// Attributes of a request that conditions read.
 pub(super) trait Attributes {
-    /// What the tool is called with.
+    /// Return the arguments of the tool call.
     fn arguments(&self) -> &Value;
 
-    /// The roles of the caller, as expressions see them.
+    /// Return the roles of the caller, for expressions.
     fn roles(&self) -> &Value;
 
-    /// Whether the caller has one of some roles, which are in order.
+    /// Return True if the caller has one of some roles, which are sorted.
     fn has_role(&self, wanted: &[Box<str>]) -> bool;
 
-    /// Tell of each text at an argument whether it is among what a matcher names, which has a number in its condition.
+    /// Report for each text at an argument if it matches the entries of a matcher. `number` is the number of
+    /// the matcher in its condition.
     ///
     /// # Errors
     ///
-    /// About the first that is no text, or cannot be read.
+    /// The first value that is not a text or cannot be parsed.
     fn compare(
         &mut self,
         argument: u32,
@@ -29,7 +30,7 @@ pub(super) trait Attributes {
     ) -> Result<(), ValueError>;
 }
 
-/// Whether a role is one of some, which are in order.
+/// Return True if a role is one of some roles, which are sorted.
 pub(super) fn is_role_in(role: &str, wanted: &[Box<str>]) -> bool {
     wanted.binary_search_by(|name| (**name).cmp(role)).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Conditions: when a rule takes hold.
+//! Conditions of rules.
 
 use super::attributes::Attributes;
 use super::entries::{Among, Lists};
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::json_node::{Json, Members};
 use crate::jsonlogic::{self, Data};
 
-/// When a rule takes hold: all members that are there must hold.
+/// The condition of a rule. All present members must hold.
 #[derive(Debug)]
 pub(super) struct Condition {
     servers: Option<Vec<u32>>,
@@ -18,7 +18,7 @@ pub(super) struct Condition {
     argument_roles: Option<Vec<u32>>,
     read_only: Option<bool>,
     destructive: Option<bool>,
-    /// Names in order: callers may have roles that no policy knows.
+    /// Sorted names. Callers may have roles that the policy does not define.
     roles: Option<Vec<Box<str>>>,
     matchers: Vec<Matcher>,
     logic: Option<jsonlogic::Rule>,
@@ -39,19 +39,19 @@ enum Quantifier {
     NotAll,
 }
 
-/// What a condition asks of the arguments of one tool: for each of its matchers, the numbers of those that it is about.
+/// For each matcher of a condition, the numbers of the arguments of one tool that it reads.
 #[derive(Debug)]
 pub(super) struct MatcherArguments(Box<[Box<[u32]>]>);
 
-/// Why a condition cannot be evaluated.
+/// The reason why a condition cannot be evaluated.
 pub(super) enum ConditionError {
-    /// A value of a matcher cannot be read.
+    /// A value of a matcher cannot be parsed.
     Argument(usize, ValueError),
     Logic(Error),
 }
 
 impl ConditionError {
-    /// The refusal, with the place in the rule.
+    /// Convert to an error with its place in the rule.
     pub(super) fn into_error(self) -> Error {
         match self {
             Self::Argument(matcher, unread) => Error::from(unread).at(format!("/when/arguments/{matcher}")),
@@ -80,7 +80,7 @@ impl Condition {
         })
     }
 
-    /// What is asked of the arguments of a tool; none when the condition holds for no call of it, and never fails.
+    /// Bind the condition to a tool. Return `None` if it holds for no call of the tool and never fails.
     pub(super) fn bind(&self, tool: &Tool) -> Option<MatcherArguments> {
         let among = |names: &Option<Vec<u32>>, found: &[u32]| {
             names.as_deref().is_none_or(|names| intersects(names, found))
@@ -95,7 +95,7 @@ impl Condition {
         }
         let arguments: Box<[_]> =
             self.matchers.iter().map(|matcher| matcher.argument_numbers(tool)).collect();
-        // Without a value a matcher does not hold, and no one before the first can fail.
+        // A matcher without values does not hold. It is the first, so no matcher before it can fail.
         if arguments.first().is_some_and(|arguments| arguments.is_empty()) {
             None
         } else {
@@ -103,16 +103,16 @@ impl Condition {
         }
     }
 
-    /// The roles of which a caller needs one; none where anybody may be meant.
+    /// Return the roles of which a caller needs one, or `None` for any caller.
     pub(super) fn roles(&self) -> Option<&[Box<str>]> {
         self.roles.as_deref()
     }
 
-    /// Whether it holds for a call of a tool that it is about, by a caller that it is about.
+    /// Return True if the condition holds for a call of a bound tool. The caller has one of the roles.
     ///
     /// # Errors
     ///
-    /// Why it cannot be evaluated.
+    /// The reason why it cannot be evaluated.
     pub(super) fn holds(
         &self,
         tool: &Tool,
@@ -132,7 +132,7 @@ impl Condition {
         logic.holds(Data::Members(&root)).map_err(ConditionError::Logic)
     }
 
-    /// Room for what it finds out about the texts of requests.
+    /// Create the cache of match results of a request batch.
     pub(super) fn match_cache(&self, requests: &Requests) -> MatchCache {
         requests.match_cache(self.matchers.len())
     }
@@ -161,7 +161,7 @@ impl Matcher {
         })
     }
 
-    /// The arguments of a tool that it is about.
+    /// Return the numbers of a tool's arguments that the matcher reads.
     fn argument_numbers(&self, tool: &Tool) -> Box<[u32]> {
         let arguments = (0..).zip(&tool.paths);
         arguments

@@ -1,4 +1,4 @@
-//! Calls of tools that are decided about once: nothing is found out about them that no rule asks for.
+//! Single tool calls: a call that is decided once, with lazy parsing.
 
 use std::cell::OnceCell;
 
@@ -9,23 +9,23 @@ use super::value_kinds::ValueError;
 use crate::json_node::{Json, Node, View};
 use crate::value::Value;
 
-/// A call of a tool by a caller with some roles.
+/// A tool call by a caller with some roles.
 #[derive(Debug)]
 pub struct Call<'a> {
-    /// None where the policy is not about the tool.
+    /// `None` if the policy does not cover the tool.
     pub(super) tool: Option<u32>,
     pub(super) arguments: Node<'a>,
     pub(super) roles: &'a [&'a str],
 }
 
 impl<'a> Call<'a> {
-    /// What conditions read of it, with its tool.
+    /// Return the attributes of the call of a tool.
     pub(super) fn attributes<'c>(&'c self, tool: &'c Tool) -> impl Attributes + use<'a, 'c> {
         SingleCall { call: self, tool, arguments: OnceCell::new(), roles: OnceCell::new() }
     }
 }
 
-/// A call while it is decided about. Values are made of it once an expression is evaluated.
+/// A call during its decision. Shared values are created only if an expression is evaluated.
 struct SingleCall<'c, 'a> {
     call: &'c Call<'a>,
     tool: &'c Tool,

@@ -1,4 +1,4 @@
-//! What values are held against: entries of a matcher, and the lists that they name.
+//! Entries of matchers, and the lists that they name.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use crate::document;
 use crate::error::{Code, Result};
 use crate::json_node::{Json, Members};
 
-/// Entries of one kind, so kept that many are found as fast as few.
+/// Entries of one kind, in sets with constant lookup cost.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    /// Texts that a value is equal to.
+    /// Texts for equality.
     whole: Texts,
-    /// Paths that a value lies below, and hosts; behind an `@` when they are those of addresses.
+    /// Prefixes for paths and suffixes for hosts. Hosts of e-mail addresses start with `@`.
     above: Texts,
-    /// Whether every value matches.
+    /// True if every value matches.
     everything: bool,
 }
 
-/// Texts to be found among.
+/// A set of texts.
 #[derive(Debug)]
 enum Texts {
     Few(Vec<Box<str>>),
     Many(HashSet<Box<str>>),
 }
 
-/// Up to so many texts are looked through one by one.
+/// Up to this size the search is linear.
 const FEW: usize = 8;
 
 impl Default for Texts {
@@ -71,7 +71,7 @@ impl Entries {
         Ok(())
     }
 
-    /// Add a pattern of hosts; one of the hosts of addresses is kept with the `@` before it.
+    /// Add a host pattern. A host of addresses is stored with its `@`.
     fn insert_host(&mut self, at: &str, pattern: &str) -> Result<()> {
         let is_address = !at.is_empty();
         let code = if is_address { Code::BadEmail } else { Code::BadDomain };
@@ -86,7 +86,7 @@ impl Entries {
         Ok(())
     }
 
-    /// Whether a value that was read matches one of them.
+    /// Return True if a parsed value matches an entry.
     fn matches_value(&self, kind: Kind, value: &str) -> bool {
         self.everything
             || self.whole.contains(value)
@@ -101,7 +101,7 @@ impl Entries {
             }
     }
 
-    /// Whether one of them is a path or lies above it.
+    /// Return True if an entry is the path or one of its parents.
     fn contains_ancestor_of(&self, path: &str) -> bool {
         let many = match &self.above {
             Texts::Few(few) => return few.iter().any(|above| is_same_or_below(path, above)),
@@ -117,7 +117,7 @@ impl Entries {
         false
     }
 
-    /// Whether a host ends with one of them, behind a dot.
+    /// Return True if a host is a subdomain of an entry.
     fn contains_suffix_of(&self, host: &str) -> bool {
         let many = match &self.above {
             Texts::Few(few) => return few.iter().any(|ending| is_subdomain_of(host, ending)),
@@ -150,7 +150,7 @@ pub(super) struct Lists(HashMap<Box<str>, List>);
 struct List {
     kind: Kind,
     entries: Arc<Entries>,
-    /// Other lists whose values are among its own.
+    /// Other lists whose values belong to this list.
     named: Vec<Box<str>>,
 }
 
@@ -163,7 +163,7 @@ impl Lists {
         read.collect::<Result<_>>().map(Self)
     }
 
-    /// The values of some lists, and of those that they name.
+    /// Collect the values of lists and of the lists that they name.
     fn collect_entries<'a>(&'a self, kind: Kind, named: Vec<&'a str>) -> Result<Vec<Arc<Entries>>> {
         let mut known: HashSet<&str> = named.iter().copied().collect();
         let mut pending = named;
@@ -194,7 +194,7 @@ impl List {
     }
 }
 
-/// What the values of a matcher are held against.
+/// The entries of a matcher.
 #[derive(Debug)]
 pub(super) struct Among {
     kind: Kind,
@@ -220,7 +220,7 @@ impl Among {
         self.kind
     }
 
-    /// Whether a value that was read matches an entry.
+    /// Return True if a parsed value matches an entry.
     pub(super) fn contains(&self, value: &str) -> bool {
         self.own.matches_value(self.kind, value)
             || self.lists.iter().any(|list| list.matches_value(self.kind, value))

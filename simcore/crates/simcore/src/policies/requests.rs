@@ -1,4 +1,4 @@
-//! Requests, read once for the tools of a policy.
+//! Batches of requests, parsed once for the tools of a policy.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,41 +9,41 @@ use super::entries::Among;
 use super::value_kinds::{Kind, ValueError};
 use crate::value::{EMPTY_OBJECT, Value};
 
-/// Requests, read for the tools of one policy. Immutable, safe to share between threads.
+/// Requests, parsed for the tools of one policy. Immutable, safe to share between threads.
 #[derive(Debug, Default)]
 pub struct Requests {
-    /// None where the policy is not about the tool.
+    /// `None` if the policy does not cover the tool.
     pub(super) all: Vec<Option<Request>>,
-    /// The arguments with roles of each request, one behind the other.
+    /// The arguments with roles of all requests, in order.
     pub(super) arguments: Vec<ArgumentValues>,
-    /// The numbers of the texts in them.
+    /// The numbers of the texts in the arguments.
     pub(super) values: Vec<u32>,
     pub(super) texts: Vec<Text>,
-    /// Every list of roles that a caller has, once.
+    /// Every distinct list of roles.
     pub(super) callers: Vec<Value>,
-    /// The numbers of the requests of each tool that is called; sorted out when that is first wanted.
+    /// The requests of each tool, computed at the first use.
     called: OnceLock<Vec<(u32, Vec<u32>)>>,
 }
 
-/// A request that the policy is about.
+/// A request that the policy covers.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) tool: u32,
-    /// Where its first argument with a role stands among those of all requests.
+    /// The position of its first argument with a role.
     pub(super) first: u32,
     pub(super) caller: u32,
     pub(super) arguments: Value,
 }
 
-/// What stands at an argument with a role.
+/// The texts at an argument with a role.
 #[derive(Debug)]
 pub(super) struct ArgumentValues {
     pub(super) values: Range<u32>,
-    /// Whether something follows that is no text.
+    /// True if a value that is not a text follows.
     pub(super) is_broken: bool,
 }
 
-/// A text, read as each kind when that is first wanted.
+/// A text, parsed as each kind at the first use.
 #[derive(Debug)]
 pub(super) struct Text {
     text: Arc<str>,
@@ -51,24 +51,24 @@ pub(super) struct Text {
 }
 
 impl Requests {
-    /// How many there are.
+    /// Return the number of requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there are none.
+    /// Return True if there are no requests.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// One of them; none where the policy is not about its tool.
+    /// Return a request, or `None` if the policy does not cover its tool.
     pub(super) fn get(&self, number: usize) -> Option<&Request> {
         self.all.get(number)?.as_ref()
     }
 
-    /// The tools that are called, and by which requests.
+    /// Return the called tools with the numbers of their requests.
     pub(super) fn requests_by_tool(&self) -> &[(u32, Vec<u32>)] {
         self.called.get_or_init(|| {
             let mut called: HashMap<u32, Vec<u32>> = HashMap::new();
@@ -81,7 +81,7 @@ impl Requests {
         })
     }
 
-    /// What conditions read of one of them.
+    /// Return the attributes of a request.
     pub(super) fn attributes<'r>(
         &'r self,
         request: &'r Request,
@@ -90,22 +90,21 @@ impl Requests {
         BatchRequest { requests: self, request, match_cache }
     }
 
-    /// Room for what the matchers of a condition find out about their texts.
+    /// Create the cache of match results for the matchers of a condition.
     pub(super) fn match_cache(&self, matchers: usize) -> MatchCache {
         MatchCache(vec![vec![None; self.texts.len()]; matchers])
     }
 }
 
-/// Whether the values of texts are among those that each matcher of a condition names. Requests have the same texts again
-/// and again.
+/// Cache of match results, by matcher and text. Requests often have the same texts.
 #[derive(Default)]
 pub(super) struct MatchCache(Vec<Vec<Option<bool>>>);
 
-/// One of many requests while a condition is held against it.
+/// A request of a batch during the evaluation of a condition.
 struct BatchRequest<'r> {
     requests: &'r Requests,
     request: &'r Request,
-    /// What was found out so far, if it is kept.
+    /// Results so far, if caching is enabled.
     match_cache: &'r mut MatchCache,
 }
 
@@ -151,7 +150,7 @@ impl Attributes for BatchRequest<'_> {
     }
 }
 
-/// Whether one of the roles in a list is one of some, which are in order.
+/// Return True if a list contains one of some roles, which are sorted.
 pub(super) fn has_role(roles: &Value, wanted: &[Box<str>]) -> bool {
     let mut roles = roles.as_array().into_iter().flat_map(|roles| roles.iter()).filter_map(Value::as_text);
     roles.any(|role| is_role_in(role, wanted))
@@ -162,7 +161,7 @@ impl Text {
         Self { text: Arc::clone(text), read: Default::default() }
     }
 
-    /// The text as a value of a kind.
+    /// Parse the text as a value of a kind.
     pub(super) fn read(&self, kind: Kind) -> std::result::Result<&str, ValueError> {
         let place = match kind {
             Kind::Path => 0,

@@ -1,4 +1,4 @@
-//! Tools as a policy annotates them.
+//! Annotated tools of a policy.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use crate::error::Result;
 use crate::json_node::{Json, Members, View};
 use crate::value::Value;
 
-/// The tools that a policy is about. Names are numbers here: two policies with the same tools have the same ones.
+/// The tools of a policy. Names are numbers: policies with the same tools have the same numbers.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     all: Vec<Tool>,
-    /// By server, then by name: to compare a few short names is quicker than to hash two.
+    /// Indexed by server, then by name. For a few short names a comparison is faster than a hash.
     numbers: BTreeMap<Arc<str>, BTreeMap<Arc<str>, u32>>,
     pub(super) servers: Names,
     pub(super) names: Names,
     pub(super) roles: Names,
 }
 
-/// What is known of a tool.
+/// The annotations of a tool.
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) server: u32,
     pub(super) name: u32,
-    /// What its arguments mean, as numbers of roles in order.
+    /// The roles of its arguments as sorted numbers.
     pub(super) roles: Vec<u32>,
     pub(super) paths: Vec<Argument>,
     pub(super) read_only: bool,
     pub(super) destructive: bool,
-    /// Its names, for expressions.
+    /// Its names as values, for expressions.
     pub(super) shown: [Value; 2],
 }
 
@@ -40,14 +40,14 @@ pub(super) struct Argument {
     pub(super) roles: Vec<u32>,
 }
 
-/// A step of a JSON Pointer: a key of an object, or of an array perhaps an index.
+/// A token of a JSON Pointer: a key of an object, or an index of an array.
 #[derive(Debug)]
 struct Segment {
     key: Box<str>,
     index: Option<usize>,
 }
 
-/// No array has an index with more digits.
+/// Maximum digits of an array index.
 const LONGEST_INDEX: usize = 6;
 
 /// Names and their numbers.
@@ -60,7 +60,7 @@ impl Names {
         *self.0.entry(Arc::clone(name)).or_insert(next)
     }
 
-    /// The numbers of those names that are known, in order.
+    /// Return the sorted numbers of the known names.
     pub(super) fn known_numbers<T: Json>(&self, names: &[T]) -> Result<Vec<u32>> {
         let mut known = Vec::new();
         for name in names {
@@ -71,12 +71,12 @@ impl Names {
     }
 }
 
-/// A place in a list as a number; no document has more.
+/// Convert a position to a number. Documents are small enough.
 pub(super) fn to_number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
-/// Whether some numbers, which are in order, have one in common with others.
+/// Return True if two lists have a number in common; the first is sorted.
 pub(super) fn intersects(ordered: &[u32], others: &[u32]) -> bool {
     others.iter().any(|other| ordered.binary_search(other).is_ok())
 }
@@ -104,7 +104,8 @@ impl Tools {
         Ok(read)
     }
 
-    /// The arguments of a tool with roles, in the order of the annotations, and the roles of all of them.
+    /// Parse the arguments with roles of a tool in the order of the annotations. Return them with all their
+    /// roles.
     fn arguments<T: Json>(&mut self, tool: Members<'_, T>) -> Result<(Vec<Argument>, Vec<u32>)> {
         let mut arguments: Vec<(&str, Argument)> = Vec::new();
         let mut all = Vec::new();
@@ -130,7 +131,7 @@ impl Tools {
         self.all.get(number as usize)
     }
 
-    /// The number of a tool; none when the policy is not about it.
+    /// Return the number of a tool, or `None` if the policy does not cover it.
     pub(super) fn number(&self, server: &str, name: &str) -> Option<u32> {
         self.numbers.get(server)?.get(name).copied()
     }
@@ -142,7 +143,7 @@ impl Argument {
         Self { segments: path.split('/').skip(1).map(segment).collect(), roles: vec![role] }
     }
 
-    /// What stands there.
+    /// Return the value at the argument's path.
     pub(super) fn of<'v, T: Json>(&self, arguments: &'v T) -> Option<&'v T> {
         self.segments.iter().try_fold(arguments, |value, segment| match value.view() {
             View::Object(members) => members.get(&segment.key),

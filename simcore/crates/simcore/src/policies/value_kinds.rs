@@ -1,4 +1,4 @@
-//! The kinds of values that matchers compare: how each is read.
+//! Value kinds of matchers, and their parsers.
 
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use crate::document;
 use crate::error::{Code, Error, Result};
 
-/// What a value is taken for.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Path,
@@ -15,14 +15,14 @@ pub(super) enum Kind {
     Identifier,
 }
 
-/// Why a value cannot be read.
+/// The reason why a value cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ValueError {
     code: Code,
     message: &'static str,
 }
 
-/// A value in the one spelling that its kind has for it.
+/// A value in the canonical spelling of its kind.
 pub(super) type ParsedValue<'a> = std::result::Result<Cow<'a, str>, ValueError>;
 
 const LONGEST_HOST: usize = 253;
@@ -54,7 +54,7 @@ impl Kind {
         }
     }
 
-    /// A value as it is compared.
+    /// Parse a value for comparison.
     pub(super) fn read(self, text: &str) -> ParsedValue<'_> {
         match self {
             Self::Path => path(text),
@@ -76,7 +76,7 @@ impl From<ValueError> for Error {
     }
 }
 
-/// `/a/b`, or nothing for the root.
+/// Parse a path: `/a/b`, or an empty text for the root.
 fn path(text: &str) -> ParsedValue<'_> {
     let Some(below) = text.strip_prefix('/') else { return Err(BAD_PATH) };
     if text.bytes().any(|byte| byte == 0) {
@@ -96,9 +96,9 @@ fn path(text: &str) -> ParsedValue<'_> {
     Ok(kept.into_iter().flat_map(|segment| ["/", segment]).collect())
 }
 
-/// Whether no segment is empty, `.` or `..`.
+/// Return True if no segment is empty, `.` or `..`.
 fn is_plain(below: &str) -> bool {
-    // How many dots the segment is made of so far; 3 for everything else.
+    // The number of dots if the segment has only dots so far; 3 otherwise.
     let mut dots = 0;
     below.bytes().chain([b'/']).all(|byte| {
         if byte == b'/' {
@@ -109,7 +109,7 @@ fn is_plain(below: &str) -> bool {
     })
 }
 
-/// The host of a URL, or of what is one with a port.
+/// Parse the host of a URL, or a host with an optional port.
 fn domain(text: &str) -> ParsedValue<'_> {
     if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f || byte == b'\\') {
         return Err(NOT_ASCII);
@@ -159,14 +159,14 @@ fn email(text: &str) -> ParsedValue<'_> {
     Ok(format!("{}@{host}", local.to_ascii_lowercase()).into())
 }
 
-/// Whether a host may be an address in brackets.
+/// Permission of an address in brackets as a host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Brackets {
     Accepted,
     Refused,
 }
 
-/// A host as it is compared; the text is ASCII, or refused.
+/// Parse a host for comparison. A text that is not ASCII is rejected.
 pub(super) fn host(text: &str, code: Code, brackets: Brackets) -> ParsedValue<'_> {
     let name = text.strip_suffix('.').unwrap_or(text);
     let name: Cow<'_, str> = if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -185,7 +185,7 @@ pub(super) fn host(text: &str, code: Code, brackets: Brackets) -> ParsedValue<'_
     read.ok_or(ValueError { code, message })
 }
 
-/// What stands in brackets, if that could be an address.
+/// Return the content of brackets if it can be an address.
 fn in_brackets(name: &str) -> Option<&str> {
     let inside = name.strip_prefix('[')?.strip_suffix(']')?;
     let is_near = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b':' | b'.');
@@ -201,7 +201,7 @@ fn ipv6(address: &str) -> Option<String> {
     Some(format!("[{}]", groups.join(":")))
 }
 
-/// Whether clients would take a host for an IPv4 address.
+/// Return True if clients would parse a host as an IPv4 address.
 fn ends_with_number(name: &str) -> bool {
     let last = name.bytes().rposition(|byte| byte == b'.').map_or(0, |dot| dot + 1);
     let last = name.get(last..).unwrap_or_default();
@@ -215,7 +215,7 @@ fn is_ipv4(name: &str) -> bool {
     name.parse::<Ipv4Addr>().is_ok()
 }
 
-/// Whether a name is made of labels, with dots between them.
+/// Return True if a name consists of labels separated by dots.
 fn has_labels(name: &str) -> bool {
     let mut length = 0;
     name.bytes().chain([b'.']).all(|byte| match byte {

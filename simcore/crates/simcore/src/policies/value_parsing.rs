@@ -10,13 +10,13 @@ use crate::error::Result;
 use crate::strict_json;
 use crate::value::Value;
 
-/// Requests while they are read for the tools of a policy.
+/// Parser of requests for the tools of a policy.
 pub struct RequestParser<'p> {
     tools: &'p Tools,
     read: Requests,
     texts: HashMap<Arc<str>, u32>,
     callers: HashMap<Box<[Arc<str>]>, u32>,
-    /// The roles of the last request: many have the same.
+    /// The roles of the last request. Most requests have the same roles.
     last: (Box<[Arc<str>]>, u32),
 }
 
@@ -26,11 +26,11 @@ impl<'p> RequestParser<'p> {
         Self { tools, read: Requests::default(), texts, callers, last: (Box::default(), u32::MAX) }
     }
 
-    /// Add a request that passes the strict border: JSON `{server_name, tool_name, arguments, roles}`.
+    /// Add a request from its document, the JSON of `{server_name, tool_name, arguments, roles}`.
     ///
     /// # Errors
     ///
-    /// `SPEC_INVALID`, or what the border found, for what is none.
+    /// `SPEC_INVALID`, or an error of the strict JSON parser.
     pub fn add_document(&mut self, request: &[u8]) -> Result<()> {
         let given = strict_json::parse(request)?;
         let request = document::object(&given)?;
@@ -45,7 +45,7 @@ impl<'p> RequestParser<'p> {
         Ok(())
     }
 
-    /// Add a request whose arguments have passed the border.
+    /// Add a request whose arguments are within the limits of the strict JSON parser.
     pub fn add(&mut self, server: &str, tool: &str, arguments: Value, roles: Box<[Arc<str>]>) {
         let request = self.tools.number(server, tool).and_then(|number| {
             let tool = self.tools.get(number)?;
@@ -56,7 +56,7 @@ impl<'p> RequestParser<'p> {
         self.read.all.push(request);
     }
 
-    /// The requests.
+    /// Return the parsed requests.
     #[must_use]
     pub fn finish(self) -> Requests {
         self.read
@@ -75,7 +75,7 @@ impl<'p> RequestParser<'p> {
         }
     }
 
-    /// Keep a value, if it is a text.
+    /// Store a value if it is a text. Return True if it is one.
     fn text(&mut self, value: &Value) -> bool {
         let Value::Text(text) = value else { return false };
         let next = to_number(self.read.texts.len());

@@ -1,4 +1,4 @@
-//! What effects do to a single run: where all of them at once will not do.
+//! Mutations of a single lane, for effects that cannot be vectorised.
 
 use crate::ir::Plan;
 use crate::ir::types::{Consequence, Mutation, Scalar, Write};
@@ -6,7 +6,7 @@ use crate::ir::types::{Consequence, Mutation, Scalar, Write};
 use super::registers::Registers;
 use super::single_run::{SingleRun, finite};
 
-/// Carry out a rule in one run. `None` when the run is not for this executor.
+/// Apply a consequence in one lane. Return `None` if the run is exceptional.
 pub(super) fn apply_consequence(
     plan: &Plan,
     registers: &mut Registers,
@@ -20,7 +20,7 @@ pub(super) fn apply_consequence(
     consequence.mutations.iter().try_for_each(|mutation| apply_mutation(plan, registers, lane, mutation))
 }
 
-/// Carry out a deed in one run.
+/// Apply a mutation in one lane. Return `None` if the run is exceptional.
 pub(super) fn apply_mutation(
     plan: &Plan,
     registers: &mut Registers,

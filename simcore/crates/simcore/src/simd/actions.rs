@@ -1,4 +1,4 @@
-//! The action of a turn: what could be done, which of it is chosen at random, and doing what was chosen.
+//! Actions of a turn: legality, random choice, and execution.
 
 use crate::ir::types::Relation;
 use crate::ir::{Domain, Param};
@@ -11,7 +11,7 @@ use super::turn::evaluate_condition;
 use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
 
 impl Block<'_> {
-    /// Take one of the legal actions at random.
+    /// Take a random legal action.
     #[inline(always)]
     pub(super) fn act_at_random<V: Vectors>(&mut self) {
         let (cursor, mut pick) = self.draw_choices::<V>();
@@ -25,12 +25,13 @@ impl Block<'_> {
         });
     }
 
-    /// Find out which actions are legal with what is drawn for them; what counts the next draw, and how many they are.
+    /// Draw parameters and find the legal actions. Return the cursor of the next draw and the number of
+    /// choices.
     #[inline(always)]
     pub(super) fn draw_choices<V: Vectors>(&mut self) -> (Integers, Integers) {
         let machine = self.machine;
         let acting = self.lanes_to_act();
-        // Each draw of a turn adds one increment more.
+        // Each draw of a turn adds one increment.
         let mut cursor = self.counter.clone();
         cursor.add(INCREMENT);
         let mut choices = Integers::ZERO;
@@ -45,7 +46,7 @@ impl Block<'_> {
                     drawn.clone_from(&cursor);
                     let draws = INCREMENT.wrapping_mul(action.params.len() as u64);
                     cursor.add(draws.wrapping_mul(PARAM_TRIES as u64));
-                    // Where it is legal, the first try was enough.
+                    // If it is legal, it used one try only.
                     cursor.add_where(legal, draws.wrapping_mul(1_u64.wrapping_sub(PARAM_TRIES as u64)));
                 }
             }
@@ -57,7 +58,7 @@ impl Block<'_> {
         (cursor, choices)
     }
 
-    /// Where the persona has something to do in this turn.
+    /// Return the lanes in which the persona acts in this turn.
     #[inline(always)]
     fn lanes_to_act(&self) -> Mask {
         let mut acting = self.playing.clone();
@@ -70,7 +71,7 @@ impl Block<'_> {
         acting
     }
 
-    /// Do what was chosen: where an action was, is told from its number and from where it is legal.
+    /// Apply the chosen actions. `chosen` maps an action and its legal lanes to the lanes that take it.
     #[inline(always)]
     pub(super) fn apply_choices<V: Vectors>(&mut self, mut chosen: impl FnMut(usize, &Mask) -> Mask) {
         let machine = self.machine;
@@ -95,7 +96,7 @@ impl Block<'_> {
         }
     }
 
-    /// Put the parameters of an action in their places; the mask stays set where they are legal.
+    /// Set the parameters of an action. The mask stays set in lanes with legal parameters.
     #[inline(always)]
     pub(super) fn set_params(&mut self, index: usize, mask: &mut Mask) {
         let machine = self.machine;
@@ -105,7 +106,7 @@ impl Block<'_> {
         }
     }
 
-    /// Draw parameters until the action is legal with them, up to a few times.
+    /// Draw parameters until the action is legal, with a limited number of tries.
     #[inline(always)]
     fn try_params<V: Vectors>(&mut self, index: usize, acting: &Mask, cursor: &mut Integers) {
         let machine = self.machine;
@@ -134,7 +135,7 @@ impl Block<'_> {
         }
     }
 
-    /// The parameters of an action, drawn from where its draws were counted.
+    /// Draw the parameters of an action from the position of its draws.
     #[inline(always)]
     fn draw_params(&mut self, index: usize, mask: &Mask) {
         let (Some(action), Some(drawn)) = (self.machine.plan.actions.get(index), self.drawn.get(index))
@@ -152,7 +153,7 @@ impl Block<'_> {
         }
     }
 
-    /// A number may have been rounded beyond its bounds; such an action is rejected, and that is no failure.
+    /// Rounding may exceed the bounds of a number. Such an action is rejected, which is not a failure.
     #[inline(always)]
     fn reject_illegal(&mut self, params: &[Param], hit: &mut Mask) {
         for param in params {
@@ -167,7 +168,7 @@ impl Block<'_> {
 }
 
 impl Domain {
-    /// What a draw comes to.
+    /// Convert a draw to a value of the domain.
     #[inline(always)]
     #[expect(clippy::cast_precision_loss, reason = "fewer than 2^32 integers")]
     fn pick(&self, draw: u64) -> f64 {

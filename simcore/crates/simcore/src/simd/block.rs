@@ -1,4 +1,4 @@
-//! 64 runs side by side: who plays in which lane, and what a run leaves when it has ended.
+//! Block of 64 lanes: assignment of runs to lanes, and the results of finished runs.
 
 use crate::canonical_json;
 use crate::ir::Plan;
@@ -14,40 +14,40 @@ use super::turn::{EVENT_KEY, POLICY_KEY};
 use super::vectors::{Column, Integers, LANES, Mask};
 use super::{Ended, Runs, Task};
 
-/// Runs that are being played.
+/// Runs in progress.
 pub(super) struct Block<'a> {
     pub(super) machine: &'a Machine,
     pub(super) task: Task<'a>,
     pub(super) registers: Registers,
-    /// The lanes in which a run is being played.
+    /// Lanes with a run.
     pub(super) playing: Mask,
     /// The number of the run in each lane.
     runs: Integers,
     next_run: u64,
-    /// The first round of mixing of each stream: the seed of the run, and the key of the stream.
+    /// The first mixing round of each stream, from the seed of the run and the key of the stream.
     pub(super) policy: Integers,
     pub(super) event: Integers,
     pub(super) rollout: Integers,
-    /// What counts the turns in a draw.
+    /// The turn part of the draw counter.
     pub(super) counter: Integers,
-    /// For each action, where it is legal; for each event, where it may happen.
+    /// For each action the lanes in which it is legal, and for each event those in which it can occur.
     pub(super) legal: Vec<Mask>,
     pub(super) eligible: Vec<Mask>,
-    /// For each action, what counts its draws of parameters.
+    /// For each action the counter of its parameter draws.
     pub(super) drawn: Vec<Integers>,
-    /// For each event that can go on, the last turn in which it does, and when it began.
+    /// For each lasting event its last turn, and the turn of its start.
     pub(super) until: Vec<Column>,
     pub(super) since: Vec<Column>,
-    /// Where a condition has ended the run in this turn, and which.
+    /// Lanes whose run has ended in this turn, and the condition that ended it.
     pub(super) ended: Mask,
     pub(super) condition: Integers,
-    /// For each event that can go on, where it does in this turn.
+    /// For each lasting event the lanes in which it lasts in this turn.
     pub(super) lasting_now: Vec<Mask>,
-    /// The last turn that a run may come to.
+    /// The last turn that a run may reach.
     pub(super) last_turn: f64,
-    /// The turn in which the persona has nothing to do any more, if there is one.
+    /// The turn in which the persona has already acted, if any.
     pub(super) acted_in: Option<f64>,
-    /// What is counted besides, if it is.
+    /// Counters for statistics, if requested.
     pub(super) counters: Option<Counters<'a>>,
     pub(super) lookahead: Lookahead,
 }
@@ -93,7 +93,7 @@ impl<'a> Block<'a> {
         block
     }
 
-    /// Let the next run begin in a lane, if there is one.
+    /// Start the next run in a lane, if there is one.
     fn start_run(&mut self, lane: usize) {
         let has_run = self.next_run < self.task.runs.end;
         self.playing.set(lane, has_run);
@@ -129,7 +129,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Account for the runs in lanes that have ended, and let others begin there.
+    /// Count the finished runs of lanes, and start others there.
     pub(super) fn replace(&mut self, over: &Mask, result: &mut Runs) {
         for lane in over.lanes() {
             let run = self.runs.get(lane);
@@ -148,7 +148,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Leave everything that has not ended to the interpreter.
+    /// Leave all unfinished runs to the interpreter.
     fn abandon(&mut self, result: &mut Runs) {
         let under_way = self.playing.lanes().map(|lane| self.runs.get(lane));
         result.exceptional.extend(under_way);
@@ -170,7 +170,7 @@ impl<'a> Block<'a> {
             },
         };
         if self.task.digest {
-            // Hashed at once: the trees of many runs would take much memory.
+            // Hashed immediately, because the trees of many runs would need much memory.
             let Ok(tree) = canonical_json::text(&self.tree(lane)) else {
                 result.exceptional.push(run);
                 return;
@@ -183,7 +183,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The state of a run as the tree that it stands for.
+    /// Return the state of a lane as a tree.
     fn tree(&self, lane: usize) -> Value {
         let Plan { layout, start, .. } = &self.machine.plan;
         let mut tree = start.tree.clone();

@@ -1,4 +1,4 @@
-//! What a rule writes to, kept while it is tried out.
+//! Checkpoints: the registers that a rule writes, saved while the rule is tried.
 
 use crate::ir::Plan;
 use crate::ir::types::{Consequence, Mutation};
@@ -7,24 +7,24 @@ use super::lists::List;
 use super::registers::Registers;
 use super::vectors::Column;
 
-/// What something writes to, when it is carried out.
+/// The write set of a rule.
 #[derive(Debug, Default)]
 pub(super) struct WriteSet {
     columns: Vec<usize>,
     lists: Vec<usize>,
 }
 
-/// The footprints of what is tried out.
+/// The write sets of everything that lookahead tries.
 #[derive(Debug)]
 pub(super) struct WriteSets {
-    /// Of each action, and of each event.
+    /// For each action and for each event.
     pub(super) actions: Vec<WriteSet>,
     pub(super) events: Vec<WriteSet>,
-    /// Of whole turns.
+    /// The write set of whole turns.
     pub(super) turns: WriteSet,
 }
 
-/// What stood in a footprint.
+/// Saved content of a write set.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
     columns: Vec<Column>,
@@ -49,7 +49,7 @@ impl WriteSets {
 }
 
 impl WriteSet {
-    /// The footprint of a rule.
+    /// Return the write set of a consequence.
     fn of(plan: &Plan, consequence: &Consequence) -> Self {
         let mut write_set = Self::default();
         for mutation in &consequence.mutations {
@@ -65,7 +65,7 @@ impl WriteSet {
         write_set.without_duplicates()
     }
 
-    /// Everything that turns write to, and the parameters of the first of them.
+    /// Return the write set of turns, with the parameters of the first turn.
     fn of_turns(plan: &Plan) -> Self {
         let mut write_set = Self::default();
         write_set.columns.extend(0..=plan.turn);
@@ -76,7 +76,8 @@ impl WriteSet {
         write_set.without_duplicates()
     }
 
-    /// What it writes to schedule a site: its own columns, and what is pending under the same name.
+    /// Add the registers that scheduling a site writes: its own columns, and the due turns of sites with the
+    /// same name.
     fn add_site(&mut self, plan: &Plan, site: usize) {
         let Some(site) = plan.sites.get(site) else { return };
         let others = plan.sites.iter().filter(|other| other.name == site.name);
@@ -95,7 +96,7 @@ impl WriteSet {
 }
 
 impl Checkpoint {
-    /// Keep what stands in a footprint.
+    /// Save the registers of a write set.
     #[inline(always)]
     pub(super) fn save(&mut self, registers: &Registers, write_set: &WriteSet) {
         self.columns.clear();
@@ -107,7 +108,7 @@ impl Checkpoint {
         self.scheduled.clone_from(&registers.scheduled);
     }
 
-    /// Put it back.
+    /// Restore the registers of a write set.
     #[inline(always)]
     pub(super) fn restore(&self, registers: &mut Registers, write_set: &WriteSet) {
         for (kept, column) in self.columns.iter().zip(&write_set.columns) {

@@ -1,4 +1,4 @@
-//! Rules as straight-line code over columns and masks, so that what is to be done is decided once for 64 runs.
+//! Straight-line code of rules over columns and masks. Control flow is resolved once for 64 lanes.
 
 use crate::ir::types::{
     Condition, Consequence, Fold, Mutation, Operation, Relation, Scalar, Source, Stage, Write,
@@ -6,9 +6,9 @@ use crate::ir::types::{
 
 use super::vectors::Combine;
 
-/// The mask of the runs in which the code that is about to run matters.
+/// The mask of the lanes in which the current code is active.
 pub(super) const ACTIVE: usize = 0;
-/// The mask that a condition leaves its result in.
+/// The mask with the result of a condition.
 pub(super) const RESULT: usize = 1;
 
 /// Straight-line code.
@@ -21,7 +21,7 @@ pub(super) enum Operand {
     Constant(f64),
 }
 
-/// One step. Columns and masks go by their numbers; `to` is written, and never read elsewhere in the same step.
+/// An instruction. Columns and masks are numbers. No instruction reads `to` as another operand.
 #[derive(Debug)]
 pub(super) enum Step {
     Load {
@@ -45,7 +45,8 @@ pub(super) enum Step {
         to: usize,
         mask: usize,
     },
-    /// What is not finite here is not for this executor. Bounds may have shown that nothing can be, unless `always`.
+    /// Marks lanes with an infinite number as exceptional. Unless `always`, it is skipped if bounds show that
+    /// all numbers are finite.
     CheckFinite {
         column: usize,
         active: usize,
@@ -55,7 +56,7 @@ pub(super) enum Step {
         operand: Operand,
         active: usize,
     },
-    /// A value that takes a look at each run.
+    /// A value that is computed lane by lane.
     EachValue {
         to: usize,
         scalar: Scalar,
@@ -73,31 +74,31 @@ pub(super) enum Step {
         condition: Condition,
         active: usize,
     },
-    /// Write to a slot, where `ACTIVE` is set.
+    /// Write to a slot in active lanes.
     Write {
         slot: usize,
         write: Write,
         with: Operand,
     },
-    /// Put a value behind the last element of an array, where `ACTIVE` is set.
+    /// Append a value to an array in active lanes.
     Push {
         list: usize,
         with: Operand,
     },
-    /// Remove the last element of an array, where `ACTIVE` is set.
+    /// Remove the last element of an array in active lanes.
     Pop {
         list: usize,
     },
-    /// Let the deeds of a site happen later, where `ACTIVE` is set.
+    /// Schedule a site in active lanes.
     Schedule {
         site: usize,
     },
-    /// What an effect does to the runs one by one.
+    /// A mutation that is applied lane by lane.
     EachMutation {
         mutation: Mutation,
     },
     Iterate(Loop),
-    /// Where an array has elements.
+    /// Lanes in which an array is not empty.
     NotEmpty {
         to: usize,
         list: usize,
@@ -127,26 +128,26 @@ pub(super) enum Step {
     },
 }
 
-/// Code that is carried out for each index of an array.
+/// A loop over the indices of an array.
 #[derive(Debug)]
 pub(super) struct Loop {
     pub(super) list: usize,
-    /// Where the iteration matters.
+    /// Lanes in which the loop is active.
     pub(super) active: usize,
-    /// Where the array is long enough, for the body to narrow down.
+    /// Lanes whose array is long enough. The body narrows it.
     pub(super) current: usize,
     /// The column of the element.
     pub(super) element: usize,
     pub(super) body: Code,
 }
 
-/// Makes code, and counts the columns and masks that it needs.
+/// Compiler: emits code, and counts the columns and masks that it needs.
 pub(super) struct Compiler {
     steps: Vec<Step>,
     first_column: usize,
     pub(super) next_column: usize,
     next_mask: usize,
-    /// Inside an iteration, the column of the element; inside a fold, that of what it has come to.
+    /// The column of the element in an iteration, and of the accumulator in a fold.
     element: usize,
     accumulator: usize,
     pub(super) columns: usize,
@@ -154,7 +155,7 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// A compiler that may use the columns from a number on.
+    /// Create a compiler that allocates columns from a number on.
     pub(super) fn new(first_column: usize) -> Self {
         Self {
             steps: Vec::new(),
@@ -168,13 +169,13 @@ impl Compiler {
         }
     }
 
-    /// Code that leaves in `RESULT` where a condition holds, as far as `ACTIVE` is set.
+    /// Emit code that computes a condition into `RESULT` for the lanes of `ACTIVE`.
     pub(super) fn condition_code(&mut self, condition: &Condition) -> Code {
         self.condition(condition, RESULT, ACTIVE, Combine::Set);
         self.finish()
     }
 
-    /// Code that carries out a rule where `ACTIVE` is set.
+    /// Emit code that applies a consequence in the lanes of `ACTIVE`.
     pub(super) fn consequence_code(&mut self, consequence: &Consequence) -> Code {
         for (column, scalar) in &consequence.derives {
             self.value_into(*column, scalar, ACTIVE);
@@ -297,16 +298,17 @@ impl Compiler {
         }
     }
 
-    /// Work a condition out into a mask of its own, and combine that.
+    /// Compute a condition into its own mask, then combine.
     fn condition_in_own_mask(&mut self, condition: &Condition, to: usize, active: usize, combine: Combine) {
         let with = self.mask();
-        // Only where it still matters: looking at single runs is dear.
+        // Only undecided lanes: lane-by-lane code is expensive.
         let active = self.undecided(condition, to, active, combine);
         self.condition(condition, with, active, Combine::Set);
         self.push(if combine == Combine::And { Step::And { to, with } } else { Step::Or { to, with } });
     }
 
-    /// Conditions of which each matters only while those before it have not decided.
+    /// Emit conditions with short-circuit evaluation: a condition that can fail is active only in undecided
+    /// lanes.
     fn sequence(&mut self, items: &[Condition], to: usize, active: usize, first: Combine, others: Combine) {
         if items.is_empty() {
             return self.constant(others == Combine::And, to, first);
@@ -323,7 +325,7 @@ impl Compiler {
         }
     }
 
-    /// Where a condition that is to be combined with what is there still matters.
+    /// Return the lanes in which a condition still affects the combined result.
     fn undecided(&mut self, condition: &Condition, to: usize, active: usize, combine: Combine) -> usize {
         if combine == Combine::Set || !can_fail(condition) {
             return active;
@@ -340,10 +342,11 @@ impl Compiler {
 
     // --- iterations ---
 
-    /// Find where some element is such that a test leaves the mask it is given set.
+    /// Find the lanes in which an element passes a test.
     ///
-    /// The test is told the column of the element, its mask, and where the element counts. Once one is found, the rest
-    /// is not tested, though it does go through the stages: the interpreter finishes these first.
+    /// The test gets the column of the element, its result mask, and the active lanes. After a hit, further
+    /// elements are not tested. They still pass through the stages, as in the interpreter, which completes
+    /// the stages first.
     fn find(
         &mut self,
         source: &Source,
@@ -373,7 +376,7 @@ impl Compiler {
         self.accumulator = outer;
     }
 
-    /// Do something with each element that is left after the stages.
+    /// Emit a loop over the elements that pass all stages.
     fn iterate(&mut self, source: &Source, active: usize, visit: impl FnOnce(&mut Self, usize, usize)) {
         let (current, element) = (self.mask(), self.column());
         let before = std::mem::take(&mut self.steps);
@@ -471,7 +474,7 @@ impl Compiler {
     }
 }
 
-/// What holds when a relation does not; there is no number that compares with none.
+/// Return the negated relation. There is no NaN, so it exists.
 fn opposite(relation: Relation, a: &Scalar, b: &Scalar) -> Condition {
     let (a, b) = (a.clone(), b.clone());
     match relation {
@@ -482,7 +485,7 @@ fn opposite(relation: Relation, a: &Scalar, b: &Scalar) -> Condition {
     }
 }
 
-/// Whether working something out can have no result: whatever calculates can, and the interpreter.
+/// Return True if the evaluation can fail: calculations and fallback expressions can.
 fn can_fail(condition: &Condition) -> bool {
     condition.any(&mut |scalar| matches!(scalar, Scalar::Calculation { .. } | Scalar::Interpreted(_)))
 }

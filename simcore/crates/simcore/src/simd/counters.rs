@@ -1,4 +1,4 @@
-//! What is counted besides in each lane, until the run there turns out to be ordinary.
+//! Counters for statistics of each lane, until its run turns out to be ordinary.
 
 use crate::dry_run::statistics::{Statistics, WatchedPath};
 use crate::ir::{Plan, Spot};
@@ -6,22 +6,22 @@ use crate::ir::{Plan, Spot};
 use super::registers::Registers;
 use super::vectors::{Integers, Mask};
 
-/// The counts of the runs that are being played, and what of them is watched.
+/// Counters of the runs in progress, and the watched numbers.
 #[derive(Debug)]
 pub(super) struct Counters<'a> {
-    /// For each action, in how many turns it was legal, and taken.
+    /// For each action, the turns in which it was legal, and those in which it was chosen.
     legal: Vec<Integers>,
     taken: Vec<Integers>,
-    /// For each event, how often it was drawn.
+    /// For each event, the number of its draws.
     drawn: Vec<Integers>,
     watched: Vec<WatchedNumber<'a>>,
 }
 
-/// A watched number, where there can be one.
+/// A watched number and its location, if it exists.
 #[derive(Debug)]
 struct WatchedNumber<'a> {
     watched: &'a WatchedPath,
-    /// Where it is, and what it was in the beginning.
+    /// Its location and its initial value.
     from: Option<(Spot, f64)>,
 }
 
@@ -53,14 +53,14 @@ impl<'a> Counters<'a> {
         count(&mut self.drawn, event, mask);
     }
 
-    /// Forget what was counted in a lane.
+    /// Reset the counters of a lane.
     pub(super) fn clear(&mut self, lane: usize) {
         for counts in self.legal.iter_mut().chain(&mut self.taken).chain(&mut self.drawn) {
             counts.set(lane, 0);
         }
     }
 
-    /// Add what was counted in the lane of an ordinary run that has ended.
+    /// Add the counters of a lane whose ordinary run has ended.
     pub(super) fn add_to(&self, detail: &mut Statistics, registers: &Registers, lane: usize) {
         add(&mut detail.legal, &self.legal, lane);
         add(&mut detail.taken, &self.taken, lane);

@@ -1,4 +1,4 @@
-//! Code for the value of a run, by which the personas that look ahead decide.
+//! Code of the heuristic value of a run, for personas with lookahead.
 
 use crate::condition_distance::MOST;
 use crate::ir::types::{Operation, Relation};
@@ -8,7 +8,7 @@ use super::code::{ACTIVE, Code, Compiler, Operand, Step};
 use super::vectors::Combine;
 
 impl Compiler {
-    /// Code that leaves the value in a column, where `ACTIVE` is set: the distance of the nearest loss, less that of the
+    /// Emit code for the value in the lanes of `ACTIVE`: the distance of the nearest loss minus that of the
     /// nearest win.
     pub(super) fn value_code(&mut self, distances: &Distances, to: usize) -> Code {
         self.join_distances(&distances.losses, to, Operation::Least);
@@ -20,7 +20,7 @@ impl Compiler {
         self.finish()
     }
 
-    /// The least or greatest of some distances; 1 where there are none.
+    /// Emit the minimum or maximum of distances; 1 if there are none.
     fn join_distances(&mut self, distances: &[Distance], to: usize, operation: Operation) {
         let Some((first, others)) = distances.split_first() else {
             return self.push(Step::Load { to, from: Operand::Constant(1.0) });

@@ -1,7 +1,7 @@
-//! The same code for different instruction sets, one of which is chosen when it runs.
+//! Instruction sets: the same code compiled several times, with a choice at run time.
 //!
-//! This is the one module with unsafe code. Each unsafe block calls a function that was compiled for instructions
-//! which older processors lack, right after asking the processor whether it has them.
+//! This is the only module with unsafe code. Each unsafe block calls a function that was compiled for
+//! instructions which older processors lack. The processor is checked immediately before.
 
 #![allow(unsafe_code, reason = "the one audited module")]
 
@@ -15,7 +15,7 @@ use super::registers::Registers;
 /// A set of vector instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
-    /// What every processor has that this was compiled for.
+    /// The instructions of the compilation target.
     Baseline,
     /// 256-bit vectors.
     Avx2,
@@ -24,13 +24,13 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The best that this processor has.
+    /// Return the best set of this processor.
     #[must_use]
     pub fn best() -> Self {
         [Self::Avx512, Self::Avx2].into_iter().find(|isa| isa.is_available()).unwrap_or(Self::Baseline)
     }
 
-    /// Whether this processor has it.
+    /// Return True if this processor supports it.
     #[must_use]
     pub fn is_available(self) -> bool {
         match self {
@@ -51,10 +51,10 @@ impl Isa {
     }
 }
 
-/// A set of instructions that code for lockstep is compiled for.
+/// An instruction set that the vectorised executor is compiled for.
 ///
-/// What is called once for each step of a rule, or from several places, is compiled once for each of them, and called;
-/// the rest is inlined.
+/// Functions that are called once for each instruction of a rule, or from several places, are compiled once
+/// for each set. The rest is inlined.
 pub(super) trait Vectors {
     fn turn(block: &mut Block<'_>, acts_at_random: bool);
     fn run(registers: &mut Registers, plan: &Plan, code: &Code);
@@ -74,11 +74,11 @@ impl Vectors for Baseline {
     }
 }
 
-/// Play a block with an instruction set, or with the baseline where it is missing.
+/// Play a block with an instruction set, or with the baseline if it is not supported.
 pub(super) fn play(isa: Isa, block: &mut Block<'_>, result: &mut Runs) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has just said that it has the instructions that the function was compiled for.
+        // SAFETY: the check above shows that the processor supports the instructions of the function.
         Isa::Avx512 if isa.is_available() => unsafe { avx512::play(block, result) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -87,7 +87,7 @@ pub(super) fn play(isa: Isa, block: &mut Block<'_>, result: &mut Runs) {
     }
 }
 
-/// A module whose functions are compiled for some features.
+/// A module whose functions are compiled for CPU features.
 #[cfg(target_arch = "x86_64")]
 macro_rules! compiled_for {
     ($name:ident, $features:literal) => {
@@ -105,7 +105,8 @@ macro_rules! compiled_for {
 
                 #[inline(always)]
                 fn run(registers: &mut Registers, plan: &Plan, code: &Code) {
-                    // SAFETY: only `play` below names this type, and it runs only where the features are.
+                    // SAFETY: only `play` below uses this type, and it runs only on processors with the
+                    // features.
                     unsafe { run(registers, plan, code) }
                 }
             }

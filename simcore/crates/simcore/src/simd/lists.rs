@@ -1,12 +1,12 @@
-//! Arrays of 64 runs: each place in them is a column, and so is their length.
+//! Arrays of 64 lanes: each index is a column, and the lengths are a column.
 
 use super::vectors::{Column, Mask, Numbers};
 
-/// An array of the state, in each run as long as it is there.
+/// An array of the state with a length in each lane.
 #[derive(Debug)]
 pub(super) struct List {
     length: Column,
-    /// What stands at each index, where the array is so long.
+    /// The elements at each index. They are valid if the array is long enough.
     items: Vec<Column>,
 }
 
@@ -20,19 +20,19 @@ impl List {
         &self.length
     }
 
-    /// What stands at an index that is within the array of some run.
+    /// Return the elements at an index.
     #[inline(always)]
     pub(super) fn items(&self, index: usize) -> Option<&Column> {
         self.items.get(index)
     }
 
-    /// The length in one run.
+    /// Return the length in one lane.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a length")]
     pub(super) fn len(&self, lane: usize) -> usize {
         self.length.get(lane) as usize
     }
 
-    /// The elements in one run.
+    /// Iterate over the elements in one lane.
     pub(super) fn elements(&self, lane: usize) -> impl Iterator<Item = f64> {
         self.items.iter().take(self.len(lane)).map(move |column| column.get(lane))
     }
@@ -41,7 +41,7 @@ impl List {
         if index < self.len(lane) { self.items.get_mut(index)?.0.get_mut(lane) } else { None }
     }
 
-    /// Put an element behind the last in one run; how many there are then.
+    /// Append an element in one lane. Return the new length.
     pub(super) fn push(&mut self, lane: usize, element: f64) -> usize {
         let index = self.len(lane);
         if index == self.items.len() {
@@ -54,13 +54,13 @@ impl List {
         index + 1
     }
 
-    /// Remove the last element in one run; `None` when there is none.
+    /// Remove the last element in one lane, or return `None` if the array is empty.
     pub(super) fn pop(&mut self, lane: usize) -> Option<()> {
         let length = self.length.get(lane);
         (length > 0.0).then(|| self.length.set(lane, length - 1.0))
     }
 
-    /// Remove the last element where the mask is set; the length is below 0 where there was none.
+    /// Remove the last element in the lanes of the mask. The length becomes negative if the array was empty.
     #[inline(always)]
     pub(super) fn pop_where(&mut self, mask: &Mask) {
         self.length.subtract_where(mask, Numbers::All(1.0));
@@ -73,21 +73,21 @@ impl List {
         }
     }
 
-    /// Become as another array is.
+    /// Copy another array.
     #[inline(always)]
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.length.clone_from(&other.length);
         self.items.clone_from(&other.items);
     }
 
-    /// The length of the longest.
+    /// Return the length of the longest array.
     #[inline(always)]
     pub(super) fn longest(&self) -> usize {
         self.items.len()
     }
 }
 
-/// Leave a mask set where an array is longer than an index.
+/// Narrow a mask to the lanes whose array is longer than an index.
 #[inline(always)]
 #[expect(clippy::cast_precision_loss, reason = "an index")]
 pub(super) fn narrow_to_longer(lengths: &Column, index: usize, to: &mut Mask) {

@@ -1,5 +1,4 @@
-//! How the personas decide that look ahead: each candidate is carried out in all runs in which it is one, and taken
-//! back.
+//! Lookahead of personas: each candidate is applied in all its lanes, evaluated, and rolled back.
 
 use crate::ir::types::Relation;
 use crate::personas::{Persona, ROLLOUT_TURNS, ROLLOUTS, lost_in, won_in};
@@ -12,13 +11,13 @@ use super::isa::Vectors;
 use super::turn::{EVENT_KEY, POLICY_KEY};
 use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
 
-/// The number of the candidate that is to do nothing.
+/// The candidate without an action.
 const NO_ACTION: u64 = u64::MAX;
 
-/// What a look ahead needs to come back from it, and the best that it has seen so far.
+/// Checkpoints of a lookahead, and the best candidate so far.
 #[derive(Debug)]
 pub(super) struct Lookahead {
-    /// For each action, where it is a candidate.
+    /// For each action the lanes in which it is a candidate.
     candidates: Vec<Mask>,
     before_candidate: Checkpoint,
     before_event: Checkpoint,
@@ -39,7 +38,7 @@ impl Default for Lookahead {
 }
 
 impl Lookahead {
-    /// See whether a candidate is better than those before it.
+    /// Record a candidate in the lanes in which it is better than earlier ones.
     #[inline(always)]
     fn consider(&mut self, candidate: u64, mask: &Mask, worth: &Column) {
         let mut better = Mask::NONE;
@@ -51,7 +50,7 @@ impl Lookahead {
 }
 
 impl Block<'_> {
-    /// Take the action that is best, if one is better than to do nothing.
+    /// Take the best action in the lanes in which one is better than no action.
     #[inline(always)]
     pub(super) fn apply_best<V: Vectors>(&mut self) {
         self.draw_choices::<V>();
@@ -99,7 +98,7 @@ impl Block<'_> {
         }
     }
 
-    /// What the state that a candidate led to is worth to the persona.
+    /// Return the value of the current state for the persona.
     #[inline(always)]
     fn candidate_value<V: Vectors>(&mut self, mask: &Mask, before_event: &mut Checkpoint) -> Column {
         let mut worth = self.value::<V>(mask).clone();
@@ -111,7 +110,7 @@ impl Block<'_> {
         worth
     }
 
-    /// Lower a value to the least that it has after an event.
+    /// Lower a value to its minimum after each possible event.
     #[inline(always)]
     fn lower_to_worst_event<V: Vectors>(
         &mut self,
@@ -132,7 +131,7 @@ impl Block<'_> {
         }
     }
 
-    /// The value of each run, where the mask is set.
+    /// Return the heuristic value in the lanes of the mask.
     #[inline(always)]
     fn value<V: Vectors>(&mut self, mask: &Mask) -> &Column {
         self.run_rule::<V>(self.machine.value.as_ref(), mask);
@@ -167,7 +166,7 @@ impl Block<'_> {
         now.restore_block(self);
     }
 
-    /// Finish the turn and play some more at random, each run until it is over; the values then.
+    /// Finish the turn and play more turns at random. Return the values at the end.
     #[inline(always)]
     fn play_rollout<V: Vectors>(&mut self) -> Column {
         let mut values = Column::ZERO;
@@ -195,7 +194,7 @@ impl Block<'_> {
         values
     }
 
-    /// Put down the values of the runs that a condition has ended in a turn of a rollout.
+    /// Set the values of runs that a condition has ended in a turn of a rollout.
     #[inline(always)]
     fn value_ends(&self, turn: u64, values: &mut Column) {
         let losses = self.machine.plan.losses.len() as u64;
@@ -208,7 +207,7 @@ impl Block<'_> {
     }
 }
 
-/// What a block comes back to from looking ahead, beside its registers.
+/// Checkpoint of a block, without its registers.
 struct BlockCheckpoint<'a> {
     playing: Mask,
     policy: Integers,
@@ -218,7 +217,7 @@ struct BlockCheckpoint<'a> {
     drawn: Vec<Integers>,
     until: Vec<Column>,
     since: Vec<Column>,
-    /// Not in use meanwhile: nothing that is tried out counts.
+    /// Removed during the lookahead, because trials are not counted.
     counters: Option<Counters<'a>>,
 }
 
@@ -237,7 +236,7 @@ impl<'a> BlockCheckpoint<'a> {
         }
     }
 
-    /// Let the runs of a mask go on from here by the luck of a rollout.
+    /// Start a rollout in the lanes of a mask, with its own seeds.
     #[inline(always)]
     fn begin_rollout(&self, block: &mut Block<'_>, rollout: u64, mask: &Mask) {
         block.playing.clone_from(mask);
@@ -273,8 +272,8 @@ mod tests {
     use crate::ir::examples::program;
     use crate::program::Program;
 
-    /// A program in which much depends on what is chosen: parameters, arrays, schedules, events that last, and an action
-    /// that cannot be carried out too often, which it may be until some turn.
+    /// A program in which most choices matter. It has parameters, arrays, schedules, lasting events, and an
+    /// action that fails if it is repeated too often.
     fn complex_program(until: u64) -> Program {
         let action = |id: &str, params: &str, preconditions: &str, effects: &str| {
             format!(

@@ -1,4 +1,4 @@
-//! A plan together with the code for its rules: all that blocks of runs of one scenario share.
+//! Machine: a plan with the code of its rules, shared by all blocks.
 
 use crate::ir::Plan;
 use crate::ir::types::Consequence;
@@ -9,31 +9,31 @@ use crate::state::State;
 use super::checkpoint::WriteSets;
 use super::code::{Code, Compiler};
 
-/// With more actions (or events) than this, what each run has chosen is carried out run by run: most would be
-/// masked out of most runs.
+/// With more actions or events, the chosen rule is applied lane by lane. Masked execution would waste most
+/// lanes.
 const MOST_MASKED: usize = 24;
 
-/// A scenario made ready for lockstep.
+/// A scenario compiled for vectorised runs.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) plan: Plan,
-    /// For each action, when it is legal.
+    /// For each action, the code of its legality.
     pub(super) legal: Vec<Code>,
-    /// For each event, when it may happen.
+    /// For each event, the code of its condition.
     pub(super) when: Vec<Code>,
-    /// For each loss condition and then each win condition, whether it holds.
+    /// For each loss condition, then each win condition, its code.
     pub(super) ends: Vec<Code>,
-    /// For each action what it does, and for each event.
+    /// For each action, then each event, the code of its consequence.
     pub(super) actions: Vec<Code>,
     pub(super) events: Vec<Code>,
-    /// For each site, what it does when it is due.
+    /// For each site, the code of its consequence.
     pub(super) sites: Vec<Code>,
-    /// The events that can go on for more than a turn.
+    /// The events that last for more than one turn.
     pub(super) lasting: Vec<usize>,
-    /// For each of them, the last turn in which it goes on from before the runs begin, and when it began, as far as that
-    /// tells their order.
+    /// For each of them, the last turn of an occurrence before the runs, and the turn of its start, which
+    /// defines their order.
     pub(super) ongoing: Vec<(f64, f64)>,
-    /// For the personas that look ahead: the value of a run, if that can be told here, and the column for it.
+    /// For personas with lookahead: the code of the heuristic value, if it can be lowered, and its column.
     pub(super) value: Option<Code>,
     pub(super) value_column: usize,
     pub(super) write_sets: WriteSets,
@@ -44,7 +44,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// The machine of a program for runs from a state of it, if both are of the kind that can be played so.
+    /// Build the machine of a program for runs from a state, if both can be vectorised.
     pub(crate) fn new(program: &Program, state: &State) -> Option<Self> {
         let plan = Plan::new(program, state)?;
         let value_column = plan.columns;
@@ -79,17 +79,18 @@ impl Machine {
         })
     }
 
-    /// Whether a persona can be played.
+    /// Return True if a persona is supported.
     pub(crate) fn supports(&self, persona: Persona) -> bool {
         self.value.is_some() || matches!(persona, Persona::Idle | Persona::Random)
     }
 }
 
-/// The last turn in which an event goes on from before the runs begin, and when it began; turn 0 where it does not.
+/// Return the last turn of an event that lasts from before the runs, and its start. The turn is 0 if it does
+/// not.
 #[expect(clippy::cast_precision_loss, reason = "a place among few")]
 fn ongoing(plan: &Plan, event: usize) -> (f64, f64) {
     let lasting = &plan.start.lasting;
     let found = lasting.iter().enumerate().find(|(_, (other, _))| *other == event);
-    // Before everything that begins in the runs, and in their order.
+    // Before all events that start in the runs, and in the original order.
     found.map_or((0.0, 0.0), |(place, (_, until))| (*until, place as f64 - lasting.len() as f64))
 }

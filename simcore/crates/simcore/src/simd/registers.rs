@@ -1,4 +1,4 @@
-//! What a block of runs works with: columns, masks and arrays.
+//! Registers of a block: columns, masks and arrays. They execute the code.
 
 use crate::ir::Plan;
 use crate::ir::types::{Condition, Mutation, Relation, Scalar, Write};
@@ -15,18 +15,18 @@ pub(super) struct Registers {
     columns: Vec<Column>,
     masks: Vec<Mask>,
     lists: Vec<List>,
-    /// For each site, where it is due in this turn and has not been carried out yet.
+    /// For each site, lanes in which it is due in this turn and not yet executed.
     pub(super) due: Vec<Mask>,
-    /// How often something was scheduled in each run.
+    /// Number of scheduled entries in each lane.
     pub(super) scheduled: Column,
-    /// The runs in which something happened that only the interpreter can tell the meaning of.
+    /// Exceptional lanes: only the interpreter can play their runs.
     pub(super) exceptional: Mask,
-    /// Whether every number has to be looked at, since some might not be finite.
+    /// True if each result must be checked, because it may be infinite.
     pub(super) may_overflow: bool,
 }
 
-// A number that the compiler of the code gave out is within the registers; one that is not would be a mistake in it,
-// and has to end in an error, not in a wrong result.
+// The compiler allocates all numbers within the registers. A number outside is a bug, and must cause a panic
+// instead of a wrong result.
 #[expect(clippy::indexing_slicing, reason = "see above")]
 impl Registers {
     pub(super) fn new(columns: usize, masks: usize, lists: usize, sites: usize, may_overflow: bool) -> Self {
@@ -82,7 +82,7 @@ impl Registers {
         &mut self.masks[mask]
     }
 
-    /// A column to change, and numbers of another to change it with.
+    /// Return a column for mutation, and the numbers of an operand.
     #[inline(always)]
     fn column_and(columns: &mut [Column], to: usize, with: Operand) -> (&mut Column, Numbers<'_>) {
         match with {
@@ -112,7 +112,7 @@ impl Registers {
         }
     }
 
-    /// Carry out code. This is the one place where it is inlined, for each set of instructions once.
+    /// Execute code. It is inlined only here, once for each instruction set.
     #[inline(always)]
     pub(super) fn run<V: Vectors>(&mut self, plan: &Plan, code: &Code) {
         for step in &code.0 {
@@ -227,12 +227,12 @@ impl Registers {
         self.masks[to] = result;
     }
 
-    /// Schedule a site where `ACTIVE` is set, in place of what has the same name.
+    /// Schedule a site in active lanes. It replaces entries with the same name.
     #[inline(always)]
     fn schedule(&mut self, plan: &Plan, site: usize) {
         let mask = self.masks[ACTIVE].clone();
         let place = &plan.sites[site];
-        // What is about to be carried out needs what it was scheduled with.
+        // An entry that is due but not executed still needs its frozen values.
         let mut busy = mask.clone();
         busy.and(&self.due[site]);
         self.exceptional.or(&busy);
@@ -252,7 +252,7 @@ impl Registers {
         self.scheduled.add_where(&mask, Numbers::All(1.0));
     }
 
-    /// As `schedule`, in one run. `None` when the run is not for this executor.
+    /// As `schedule`, in one lane. Return `None` if the run is exceptional.
     pub(super) fn schedule_in(&mut self, plan: &Plan, lane: usize, site: usize) -> Option<()> {
         let place = plan.sites.get(site)?;
         if self.due[site].get(lane) {
@@ -271,7 +271,7 @@ impl Registers {
         Some(())
     }
 
-    /// Have scheduled in one run what is pending when it begins.
+    /// Load the entries that are pending at the start of a run.
     #[expect(clippy::cast_precision_loss, reason = "a count of entries")]
     pub(super) fn load_pending(&mut self, plan: &Plan, lane: usize) {
         plan.sites.iter().for_each(|site| self.set_number(site.due, lane, f64::INFINITY));
@@ -303,7 +303,7 @@ impl Registers {
         }
     }
 
-    /// Take note of what became of something done in one run.
+    /// Mark a lane as exceptional if an operation failed.
     pub(super) fn mark_failure(&mut self, lane: usize, done: Option<()>) {
         if done.is_none() {
             self.exceptional.set(lane, true);

@@ -1,4 +1,4 @@
-//! Looking at a single run: for what goes through arrays, which differ in length from run to run.
+//! Evaluation in a single lane, for expressions over arrays, whose length differs between lanes.
 
 use crate::ir::Plan;
 use crate::ir::fallback::Run;
@@ -6,7 +6,7 @@ use crate::ir::types::{Condition, Fold, Operation, Relation, Scalar, Source, Sta
 
 use super::registers::Registers;
 
-/// Where a value is worked out.
+/// The context of an evaluation in one lane.
 #[derive(Clone, Copy)]
 pub(super) struct SingleRun<'a> {
     pub(super) plan: &'a Plan,
@@ -26,7 +26,7 @@ impl Run for SingleRun<'_> {
     }
 }
 
-/// Where an iteration stopped.
+/// The end of an iteration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stopped {
     Early,
@@ -38,7 +38,7 @@ impl<'a> SingleRun<'a> {
         Self { plan, registers, lane, element: 0.0, accumulator: 0.0 }
     }
 
-    /// A value; `None` when there is none, and the run is not for this executor.
+    /// Return a value, or `None` if the run is exceptional.
     pub(super) fn value(&self, scalar: &Scalar) -> Option<f64> {
         match scalar {
             Scalar::Constant(number) => Some(*number),
@@ -85,7 +85,7 @@ impl<'a> SingleRun<'a> {
         finite(total)
     }
 
-    /// Whether a condition holds; `None` when that cannot be said.
+    /// Return the truth of a condition, or `None` if the run is exceptional.
     pub(super) fn holds(&self, condition: &Condition) -> Option<bool> {
         Some(match condition {
             Condition::Constant(holds) => *holds,
@@ -145,11 +145,11 @@ impl<'a> SingleRun<'a> {
         Some(total)
     }
 
-    /// Do something with each element until it says false.
+    /// Visit each element until the visitor returns False.
     ///
-    /// The interpreter carries out one stage after the other, each for all elements. What can be told from here, that
-    /// something has no value, comes out the same, except that a stage which stops early leaves the rest unseen: so
-    /// all stages are carried out to the end.
+    /// The interpreter completes one stage for all elements before the next. Here each element passes through
+    /// all stages. The results are equal, except that an early stop would skip failures in later elements.
+    /// Therefore all stages run to the end.
     fn each(&self, source: &Source, mut visit: impl FnMut(&Self) -> Option<bool>) -> Option<Stopped> {
         let mut stopped = Stopped::AtTheEnd;
         for element in self.registers.list(source.list).elements(self.lane) {
@@ -164,7 +164,7 @@ impl<'a> SingleRun<'a> {
         Some(stopped)
     }
 
-    /// Take an element through the stages; whether it is left over.
+    /// Pass an element through the stages. Return True if it remains.
     fn pass(&mut self, stages: &[Stage]) -> Option<bool> {
         for stage in stages {
             match stage {
@@ -184,7 +184,7 @@ fn quotient(a: f64, b: f64, divide: impl Fn(f64, f64) -> f64) -> Option<f64> {
     if b == 0.0 { None } else { finite(divide(a, b)) }
 }
 
-/// A number that may enter a state: finite, and 0 for −0.
+/// Return a number that may enter a state: finite, and 0 for −0.
 pub(super) fn finite(number: f64) -> Option<f64> {
     number.is_finite().then_some(number + 0.0)
 }

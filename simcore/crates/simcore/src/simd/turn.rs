@@ -1,5 +1,5 @@
-//! A turn of 64 runs, in the order that a turn has: due schedules; an action; one random event and those that last;
-//! decay; conditions.
+//! One turn of 64 lanes, in the order of a turn: due schedules; an action; one random event and lasting
+//! events; decay; conditions.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ pub(super) static POLICY_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("polic
 pub(super) static EVENT_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("event"));
 
 impl Block<'_> {
-    /// Play all runs of the task to their ends.
+    /// Play all runs of the task to their end.
     #[inline(always)]
     pub(super) fn play<V: Vectors>(&mut self, result: &mut Runs) {
         while self.playing.any() {
@@ -34,7 +34,7 @@ impl Block<'_> {
         }
     }
 
-    /// Open a turn, unless that is done, and play it to its end; first of all with an action at random, if so.
+    /// Open a turn if necessary, and play it to its end. Optionally start with a random action.
     #[inline(always)]
     pub(super) fn turn<V: Vectors>(&mut self, acts_at_random: bool) {
         self.open::<V>();
@@ -46,8 +46,7 @@ impl Block<'_> {
         self.check_end_conditions::<V>();
     }
 
-    /// Carry out what is due, in the order of scheduling: nothing is ever due earlier than now. Done again, it does
-    /// nothing.
+    /// Execute due entries in the order of scheduling. A repeated call has no effect.
     #[inline(always)]
     pub(super) fn open<V: Vectors>(&mut self) {
         let machine = self.machine;
@@ -87,9 +86,9 @@ impl Block<'_> {
         self.registers.column(self.machine.plan.turn).clone()
     }
 
-    // --- consequences ---
+    // --- rules ---
 
-    /// What a rule does, wherever the mask is set.
+    /// Execute the code of a rule in the lanes of a mask.
     #[inline(always)]
     pub(super) fn run_rule<V: Vectors>(&mut self, code: Option<&Code>, mask: &Mask) {
         if let Some(code) = code {
@@ -98,7 +97,7 @@ impl Block<'_> {
         }
     }
 
-    /// What the rule that each run has come to does in it.
+    /// Apply the chosen rule of each lane.
     pub(super) fn run_rule_per_lane<'c>(
         &mut self,
         chosen: &Integers,
@@ -147,7 +146,7 @@ impl Block<'_> {
         self.apply_lasting_events::<V>();
     }
 
-    /// Find where events that began earlier still last.
+    /// Find the lanes in which earlier events still last.
     #[inline(always)]
     pub(super) fn find_lasting_events(&mut self, now: &Column) {
         for (lasting_now, until) in self.lasting_now.iter_mut().zip(&self.until) {
@@ -156,7 +155,7 @@ impl Block<'_> {
         }
     }
 
-    /// Leave a mask set where an event could be drawn.
+    /// Narrow a mask to the lanes in which an event can be drawn.
     #[inline(always)]
     pub(super) fn narrow_to_eligible<V: Vectors>(&mut self, event: usize, mask: &mut Mask) {
         let machine = self.machine;
@@ -171,7 +170,7 @@ impl Block<'_> {
         }
     }
 
-    /// Let the event happen that the draw has come to, if any.
+    /// Apply the drawn event of each lane, if any.
     #[inline(always)]
     fn apply_drawn_event<V: Vectors>(&mut self, threshold: &Column, now: &Column) {
         let machine = self.machine;
@@ -219,7 +218,7 @@ impl Block<'_> {
         }
     }
 
-    /// What the events do that began earlier and still last, in the order in which they began.
+    /// Apply the lasting events in the order of their start.
     #[inline(always)]
     fn apply_lasting_events<V: Vectors>(&mut self) {
         let machine = self.machine;
@@ -252,7 +251,7 @@ impl Block<'_> {
         }
     }
 
-    /// The first condition that holds ends a run.
+    /// Check the end conditions. The first one that holds ends a run.
     #[inline(always)]
     fn check_end_conditions<V: Vectors>(&mut self) {
         let machine = self.machine;
@@ -267,8 +266,7 @@ impl Block<'_> {
         self.ended.and_not(&open);
     }
 
-    /// Account for the runs that are over, by a condition or at the horizon, and let the others come to their next
-    /// turn.
+    /// Count runs that ended by a condition or at the horizon, and advance the others.
     #[inline(always)]
     fn finish_turn(&mut self, result: &mut Runs) {
         let mut over = Mask::NONE;
@@ -277,7 +275,7 @@ impl Block<'_> {
         over.or(&self.ended);
         over.or(&self.registers.exceptional);
         over.and(&self.playing);
-        // The turn of a run that is over stays: it is how many it has had.
+        // The turn of a finished run does not advance: it is the number of its turns.
         let mut continuing = self.playing.clone();
         continuing.and_not(&over);
         self.advance(&continuing);
@@ -286,7 +284,7 @@ impl Block<'_> {
         }
     }
 
-    /// Let runs come to their next turn.
+    /// Advance runs to their next turn.
     #[inline(always)]
     pub(super) fn advance(&mut self, continuing: &Mask) {
         self.registers.column_mut(self.machine.plan.turn).add_where(continuing, Numbers::All(1.0));
@@ -294,7 +292,7 @@ impl Block<'_> {
     }
 }
 
-/// Where a condition holds, among the runs in which it matters.
+/// Evaluate a condition in the active lanes.
 #[inline(always)]
 pub(super) fn evaluate_condition<V: Vectors>(
     registers: &mut Registers,
@@ -308,7 +306,7 @@ pub(super) fn evaluate_condition<V: Vectors>(
     result.set_to_and(registers.mask(RESULT), active);
 }
 
-/// The least of the numbers whose masks are set, in each run; `None` when no mask is set anywhere.
+/// Return the minimum of the masked numbers in each lane, or `None` if all masks are empty.
 #[inline(always)]
 fn least_of<'a>(numbers: impl Iterator<Item = (&'a Mask, &'a Column)>) -> Option<Column> {
     let mut first = Column([f64::INFINITY; LANES]);

@@ -1,35 +1,36 @@
-//! What is done to 64 runs at a time: loops over arrays of a fixed length, which the compiler turns into vector
-//! instructions of whichever instruction set the caller was compiled for. Hence every function here is inlined.
+//! Vector operations on 64 lanes: loops over fixed-size arrays that the compiler vectorises.
+//!
+//! Every function is inlined, so it is compiled for the instruction set of its caller.
 
 use crate::effects::Due;
 use crate::ir::types::{Operation, Relation};
 
-/// How many runs play side by side.
+/// Number of lanes.
 pub(super) const LANES: usize = 64;
 
-/// A number of each run.
+/// A number in each lane.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Column(pub(super) [f64; LANES]);
 
-/// Whether something is so in each run: all bits, or none.
+/// A boolean in each lane: all bits set, or none.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Mask(pub(super) [u64; LANES]);
 
-/// A 64-bit integer of each run.
+/// A 64-bit integer in each lane.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Integers(pub(super) [u64; LANES]);
 
-/// A number of each run, or the same for all.
+/// A number in each lane, or one number for all lanes.
 #[derive(Clone, Copy)]
 pub(super) enum Numbers<'a> {
     Each(&'a Column),
     All(f64),
 }
 
-/// What becomes of the mask that a result is put into.
+/// The way a result is combined with a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Combine {
     Set,
@@ -42,13 +43,13 @@ fn to_mask(holds: bool) -> u64 {
     0_u64.wrapping_sub(u64::from(holds))
 }
 
-/// The number where the mask is set, 0 elsewhere.
+/// Return the number if the mask is set, otherwise 0.
 #[inline(always)]
 fn masked_number(mask: u64, number: f64) -> f64 {
     f64::from_bits(number.to_bits() & mask)
 }
 
-/// The turn in which something is due that is scheduled now.
+/// Return the due turn of an entry that is scheduled in turn `now`.
 #[inline(always)]
 #[expect(clippy::cast_precision_loss, reason = "a count of turns")]
 pub(super) fn turn_of(when: Due, now: f64) -> f64 {
@@ -106,7 +107,7 @@ impl Column {
         }
     }
 
-    /// Work out the next step of a calculation. What is 0 is never −0 afterwards.
+    /// Apply the next operation of a calculation. The result is never −0.
     #[inline(always)]
     pub(super) fn apply(&mut self, operation: Operation, with: Numbers<'_>) {
         match operation {
@@ -135,7 +136,7 @@ impl Column {
         self.update_where(mask, with, |old, mask, new| select(mask, new, old));
     }
 
-    // Adding nothing changes no number: −0, which it would change, is never stored.
+    // Adding 0 changes only −0, which is never stored.
     #[inline(always)]
     pub(super) fn add_where(&mut self, mask: &Mask, with: Numbers<'_>) {
         self.update_where(mask, with, |old, mask, amount| old + masked_number(mask, amount));
@@ -169,7 +170,7 @@ impl Column {
         });
     }
 
-    /// From the current turn to the one in which something is due.
+    /// Convert the current turn to a due turn.
     #[inline(always)]
     pub(super) fn delay(&mut self, when: Due) {
         for turn in &mut self.0 {
@@ -177,7 +178,7 @@ impl Column {
         }
     }
 
-    /// 1 where the mask is set, 0 elsewhere.
+    /// Set 1 in the lanes of the mask, otherwise 0.
     #[inline(always)]
     pub(super) fn truth(&mut self, mask: &Mask) {
         for (to, &mask) in self.0.iter_mut().zip(&mask.0) {
@@ -271,7 +272,7 @@ impl Mask {
         }
     }
 
-    /// Add those where the mask is set and the number is not finite.
+    /// Add the lanes of a mask with an infinite number.
     #[inline(always)]
     pub(super) fn add_infinite(&mut self, mask: &Self, column: &Column) {
         for ((to, &mask), &number) in self.0.iter_mut().zip(&mask.0).zip(&column.0) {
@@ -279,7 +280,7 @@ impl Mask {
         }
     }
 
-    /// Add those where the mask is set and the number is 0.
+    /// Add the lanes of a mask with the number 0.
     #[inline(always)]
     pub(super) fn add_zero(&mut self, mask: &Self, numbers: Numbers<'_>) {
         match numbers {
@@ -296,7 +297,7 @@ impl Mask {
         }
     }
 
-    /// Clear it where a column equals another; where it was set there is the result.
+    /// Clear the lanes in which two columns are equal. Return those that were set.
     #[inline(always)]
     pub(super) fn take_where_equal(&mut self, a: &Column, b: &Column) -> Self {
         let mut taken = Self::NONE;
@@ -323,7 +324,7 @@ impl Mask {
         }
     }
 
-    /// The runs of which it is so.
+    /// Iterate over the lanes that are set.
     pub(super) fn lanes(&self) -> impl Iterator<Item = usize> + use<> {
         let mut bits = self.0.iter().rev().fold(0_u64, |bits, &mask| (bits << 1) | (mask & 1));
         std::iter::from_fn(move || {
@@ -351,7 +352,7 @@ impl Integers {
         }
     }
 
-    /// Count those where the mask is set.
+    /// Add 1 in the lanes of the mask.
     #[inline(always)]
     pub(super) fn count(&mut self, mask: &Mask) {
         for (to, &mask) in self.0.iter_mut().zip(&mask.0) {
@@ -359,7 +360,7 @@ impl Integers {
         }
     }
 
-    /// Count down where the mask is set; those that were at 0 are the result.
+    /// Subtract 1 in the lanes of the mask. `at_zero` gets the masked lanes that were at 0.
     #[inline(always)]
     pub(super) fn count_down(&mut self, mask: &Mask, at_zero: &mut Mask) {
         for ((to, &mask), hit) in self.0.iter_mut().zip(&mask.0).zip(&mut at_zero.0) {
@@ -368,7 +369,7 @@ impl Integers {
         }
     }
 
-    /// Where it is a number.
+    /// Return the lanes with a given number.
     #[inline(always)]
     pub(super) fn equals(&self, number: u64) -> Mask {
         let mut equal = Mask::NONE;

@@ -1,4 +1,4 @@
-//! A state as JSON, and back.
+//! Snapshots: a state as JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::value::{Value, count, object};
 
 use super::{Lasting, LogLine, MAX_LOG_LINES, MAX_PENDING, MAX_ROLLS, Scheduled, Size, State, Status};
 
-/// How many members every snapshot has.
+/// Number of members of every snapshot.
 const MEMBERS: usize = 9;
 
 impl State {
-    /// Everything needed to go on from here, canonical.
+    /// Return a complete snapshot as canonical JSON.
     ///
     /// # Errors
     ///
-    /// `TOO_DEEP`, when it cannot be written.
+    /// `TOO_DEEP` if it cannot be written.
     pub fn to_json(&self, program: &Program) -> Result<String> {
         let rolls = (!self.rolls.is_empty()).then(|| ("rolls", self.rolls_value()));
         let always = [
@@ -45,11 +45,11 @@ impl State {
         self.rolls.iter().map(|(stream, rolled)| (Arc::clone(stream), count(*rolled))).collect()
     }
 
-    /// A state from what [`State::to_json`] gave.
+    /// Restore a state from a snapshot of [`State::to_json`].
     ///
     /// # Errors
     ///
-    /// `SNAPSHOT_INVALID`, or what the JSON border found.
+    /// `SNAPSHOT_INVALID`, or an error of the JSON parser.
     pub fn from_json(program: &Program, snapshot: &[u8]) -> Result<Self> {
         let value = strict_json::parse_canonical(snapshot)?;
         let members = document::object(&value).map_err(|_| invalid_snapshot())?;
@@ -100,7 +100,7 @@ fn invalid_snapshot() -> Error {
     Error::new(Code::SnapshotInvalid, "the snapshot was not made by this engine")
 }
 
-/// Refuse an object that has other members than the ones that were read.
+/// Reject an object with members that were not read.
 fn check_member_count(object: Members<'_, Value>, members: usize) -> Result<()> {
     if object.len() == members { Ok(()) } else { Err(document::invalid("other members are not expected")) }
 }
@@ -148,7 +148,7 @@ fn status(program: &Program, given: Members<'_, Value>) -> Result<Status> {
     }
 }
 
-/// A member of a status, whose values are texts or null.
+/// Return a member of a status, whose values are texts or null.
 fn text_of<'a>((key, value): (&'a str, &'a Value)) -> (&'a str, Option<&'a str>, bool) {
     (key, value.as_text(), matches!(value, Value::Null))
 }

@@ -1,4 +1,5 @@
-//! Expressions of a plan over a set of states: what they may give, and the states for which they hold.
+//! Abstract evaluation of expressions over a set of states: possible values, and the states for which a
+//! condition holds.
 
 use crate::ir::types::{Condition, Fold, Operation, Scalar, Source, Stage};
 
@@ -7,17 +8,17 @@ use super::states::{List, States};
 use super::texts::Texts;
 use super::{Known, Unknown};
 
-/// How many elements are gone through one by one, as the reference does.
+/// Elements that are processed one by one, as in the reference.
 const FEW: usize = 64;
 
-/// Reads expressions over sets of states.
+/// Evaluates expressions over sets of states.
 #[derive(Debug)]
 pub(super) struct AbstractEvaluator {
     pub(super) texts: Texts,
 }
 
 impl AbstractEvaluator {
-    /// What a value may be.
+    /// Return the possible values of an expression.
     pub(super) fn value(&self, scalar: &Scalar, states: &States) -> Known<Interval> {
         match scalar {
             Scalar::Constant(number) => Ok(Interval::only(*number)),
@@ -93,7 +94,7 @@ impl AbstractEvaluator {
         result.ok_or(Unknown)
     }
 
-    /// What an iteration goes through.
+    /// Return the elements of an iteration.
     fn elements(&self, source: &Source, states: &States) -> Known<List> {
         let mut list = states.list(source.list);
         let mut inside = states.clone();
@@ -120,9 +121,10 @@ impl AbstractEvaluator {
         Ok(list)
     }
 
-    /// Whether a condition may hold, or not, in some of the states, which are cut to those where it may.
+    /// Refine the states to those in which a condition may have the wanted truth. Return False if there are
+    /// none.
     ///
-    /// When it may not, what is left of the states means nothing.
+    /// In that case the remaining content of the states is undefined.
     pub(super) fn assume(&self, condition: &Condition, wanted: bool, states: &mut States) -> Known<bool> {
         match condition {
             Condition::Constant(holds) => Ok(*holds == wanted),
@@ -173,7 +175,7 @@ impl AbstractEvaluator {
         }
     }
 
-    /// Whether all of several conditions may hold, or none of them.
+    /// Assume all of several conditions, or none of them.
     fn each(&self, items: &[Condition], wanted: bool, states: &mut States) -> Known<bool> {
         for item in items {
             if !self.assume(item, wanted, states)? {
@@ -183,7 +185,7 @@ impl AbstractEvaluator {
         Ok(true)
     }
 
-    /// Whether some of several conditions may hold, or fail to; the states are cut where just one of them may.
+    /// Assume at least one of several conditions. The states are refined if only one is possible.
     fn some(&self, items: &[Condition], wanted: bool, states: &mut States) -> Known<bool> {
         if let [Condition::All(first), Condition::All(second)] = items
             && matches!((first.as_slice(), second.as_slice()), ([_, _], [Condition::Not(_), _]))
@@ -209,7 +211,7 @@ impl AbstractEvaluator {
         Ok(found > 0)
     }
 
-    /// Cut what a comparison names to what it leaves; whether anything is left.
+    /// Refine the operand of a comparison. Return False if no value remains.
     fn refine(&self, scalar: &Scalar, order: Order, other: Interval, states: &mut States) -> Known<bool> {
         if let Scalar::Fold(fold) = scalar
             && let Some(list) = counted_list(fold)
@@ -232,7 +234,7 @@ impl AbstractEvaluator {
     }
 }
 
-/// The array whose elements a fold counts, as JSONLogic counts: by adding ones.
+/// Return the array whose elements a fold counts by adding ones.
 fn counted_list(fold: &Fold) -> Option<usize> {
     let Scalar::Calculation { operation: Operation::Add, first, rest } = &fold.body else { return None };
     let adds_one = match (&**first, rest.as_slice()) {

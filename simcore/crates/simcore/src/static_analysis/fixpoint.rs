@@ -1,4 +1,4 @@
-//! All runs at once, turn by turn, with at most one action a turn.
+//! Reachable states of all runs, turn by turn, with at most one action in each turn.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use super::states::{List, States, join_options};
 use super::texts::Texts;
 use super::{Known, Unknown};
 
-/// What is pending of a schedule: the values that it keeps, each with its column.
+/// The values of a pending schedule, each with its column.
 type FrozenValues = Vec<(usize, Interval)>;
 
-/// All runs, as they go on together.
+/// The reachable states of a plan.
 pub(super) struct ReachableStates<'a> {
     plan: &'a Plan,
     evaluator: AbstractEvaluator,
     horizon: u64,
     turn: u64,
-    /// What may be due, by turn and site.
+    /// Entries that may be due, by turn and site.
     pending: BTreeMap<u64, BTreeMap<usize, FrozenValues>>,
-    /// Until which turn each event may last.
+    /// For each event the last turn in which it may last.
     lasting: BTreeMap<usize, u64>,
-    /// Which conditions may hold: of actions, events, losses and wins.
+    /// Conditions that may hold: of actions, events, losses and wins.
     holding: [Vec<bool>; 4],
-    /// What rules are applied to, kept to save its making.
+    /// Buffer for the states after a rule.
     scratch: States,
 }
 
@@ -37,7 +37,7 @@ const LOSSES: usize = 2;
 const WINS: usize = 3;
 
 impl<'a> ReachableStates<'a> {
-    /// The runs of a plan.
+    /// Create the initial states of a plan.
     pub(super) fn new(plan: &'a Plan, horizon: u64) -> Known<Self> {
         let evaluator = AbstractEvaluator { texts: Texts::of(plan)? };
         let mut states = States::initial(&plan.layout, plan.columns);
@@ -64,7 +64,7 @@ impl<'a> ReachableStates<'a> {
         })
     }
 
-    /// Whether every condition may hold, no loss is certain, and no rule fails on the way.
+    /// Return True if every condition may hold, no loss is certain, and no rule can fail.
     pub(super) fn has_no_findings(mut self) -> Known<bool> {
         let mut states = self.scratch.clone();
         let mut goes_on = true;
@@ -78,7 +78,7 @@ impl<'a> ReachableStates<'a> {
             self.decay(&mut states)?;
             goes_on = self.check_end_conditions(&mut states)?;
         }
-        // Where every run has ended, a loss was certain unless some could be won before.
+        // If all runs have ended, a loss was certain, unless a win was possible before.
         let escapes = goes_on || !self.plan.wins.is_empty();
         Ok(escapes && self.holding.iter().flatten().all(|holds| *holds))
     }
@@ -133,7 +133,7 @@ impl<'a> ReachableStates<'a> {
         }
         self.apply_lasting_events(&mut fresh, &continuing)?;
         for (index, mut after) in begun {
-            // What begins does not last already, so it happens once in the turn either way.
+            // An event that starts now does not last already, so it is applied once in the turn.
             let others: Vec<usize> = continuing.iter().copied().filter(|other| *other != index).collect();
             self.apply_lasting_events(&mut after, &others)?;
             fresh.join(&after, plan.turn);
@@ -142,7 +142,7 @@ impl<'a> ReachableStates<'a> {
         Ok(())
     }
 
-    /// The effects of some of the events that may have begun in earlier turns.
+    /// Apply some of the events that may have started in earlier turns.
     fn apply_lasting_events(&mut self, states: &mut States, events: &[usize]) -> Known<()> {
         self.in_any_order(states, events, |runs, index, after| {
             let Some(event) = runs.plan.events.get(*index) else { return Err(Unknown) };
@@ -158,7 +158,7 @@ impl<'a> ReachableStates<'a> {
         Ok(())
     }
 
-    /// Whether some run goes on, and the states in which one does.
+    /// Refine the states to those of unfinished runs. Return False if there are none.
     fn check_end_conditions(&mut self, states: &mut States) -> Known<bool> {
         let plan = self.plan;
         for (section, conditions) in [(LOSSES, &plan.losses), (WINS, &plan.wins)] {
@@ -183,7 +183,7 @@ impl<'a> ReachableStates<'a> {
         }
     }
 
-    /// The states after a rule, if its condition may hold.
+    /// Return the states after a rule, or `None` if its condition cannot hold.
     fn apply_rule(
         &mut self,
         section: usize,
@@ -255,13 +255,13 @@ impl<'a> ReachableStates<'a> {
         Some(self.plan.layout.lists.get(list)?.element())
     }
 
-    /// A value for a place of a kind.
+    /// Evaluate a value for a place of a kind.
     fn read(&self, scalar: &Scalar, kind: Option<Kind>, states: &States) -> Known<Interval> {
         let found = self.evaluator.value(scalar, states)?;
         if kind == Some(Kind::Text) { self.evaluator.texts.text(found) } else { Ok(found) }
     }
 
-    /// Put an array somewhere, as long as no budget can run out for its length.
+    /// Set an array, if no budget can be exceeded by its length.
     fn put_list(&self, list: usize, value: List, states: &mut States) -> Known<()> {
         if value.most > self.plan.most_elements {
             return Err(Unknown);
@@ -292,14 +292,14 @@ impl<'a> ReachableStates<'a> {
         Ok(())
     }
 
-    /// Do some of several things, each at most once, in whatever order.
+    /// Apply any subset of things, each at most once, in any order.
     fn in_any_order<T>(
         &mut self,
         states: &mut States,
         things: &[T],
         mut apply: impl FnMut(&mut Self, &T, &mut States) -> Known<()>,
     ) -> Known<()> {
-        // Every order of n things is part of n times their list.
+        // A list that is repeated n times contains every order of its n things.
         for _ in 0..things.len() {
             for thing in things {
                 let mut after = states.clone();
@@ -311,7 +311,7 @@ impl<'a> ReachableStates<'a> {
     }
 }
 
-/// What stands somewhere after a write.
+/// Return the possible values after a write.
 fn write_value(write: Write, before: Interval, amount: Interval) -> Known<Interval> {
     let after = match write {
         Write::Set => amount,
@@ -322,7 +322,7 @@ fn write_value(write: Write, before: Interval, amount: Interval) -> Known<Interv
     after.check_bounded()
 }
 
-/// An array of some items.
+/// Return an array of constant items.
 fn list_of(items: &[f64], kind: Kind, evaluator: &AbstractEvaluator) -> Known<List> {
     let mut list = List::of(items);
     if kind == Kind::Text {
@@ -331,7 +331,7 @@ fn list_of(items: &[f64], kind: Kind, evaluator: &AbstractEvaluator) -> Known<Li
     Ok(list)
 }
 
-/// One of some values.
+/// Return the join of constant values.
 fn join_values(values: &[f64], kind: Kind, evaluator: &AbstractEvaluator) -> Known<Option<Interval>> {
     let values = values.iter().map(|value| Interval::only(*value));
     if kind != Kind::Text {
@@ -341,7 +341,7 @@ fn join_values(values: &[f64], kind: Kind, evaluator: &AbstractEvaluator) -> Kno
     Ok(texts.into_iter().reduce(Interval::join))
 }
 
-/// All legal values of a parameter.
+/// Return all legal values of a parameter.
 fn domain(domain: &Domain, kind: Kind, evaluator: &AbstractEvaluator) -> Known<Interval> {
     match domain {
         Domain::Options(options) => join_values(options, kind, evaluator)?.ok_or(Unknown),

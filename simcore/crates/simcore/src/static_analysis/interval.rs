@@ -1,22 +1,23 @@
-//! Intervals of numbers. The engine's operations are monotone in their operands, so that nothing is rounded outward.
+//! Interval arithmetic. The operations are monotone in their operands, so outward rounding is unnecessary.
 
 use crate::ir::types::Relation;
 
 use super::{Known, Unknown, texts};
 
-/// Beyond this a number has run away, as the reference has it.
+/// A number beyond this limit counts as unbounded, as in the reference.
 const LARGE: f64 = 1e15;
-/// Whole numbers below this have whole neighbours.
+/// Integers below this limit have integer neighbours.
 const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// All numbers from `low` to `high`, or all whole numbers among them; booleans are 0 and 1. Or else some texts.
+/// All numbers from `low` to `high`, or all integers among them. Booleans are 0 and 1. Alternatively a set of
+/// texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Interval {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) whole: bool,
-    /// The texts, as bits (see `texts`); then the rest means nothing. None for numbers, and for a literal text, of
-    /// which only its place is known.
+    /// A set of texts as bits (see `texts`). If it is not empty, the other fields are undefined. It is empty
+    /// for numbers, and for a literal text, of which only the position is known.
     pub(super) texts: u64,
 }
 
@@ -54,7 +55,7 @@ impl Interval {
         self.low <= 0.0 && self.high >= 0.0
     }
 
-    /// What counts as true of it; `None` when nothing does.
+    /// Return the true values, or `None` if there are none.
     pub(super) fn only_true(self) -> Option<Self> {
         if self.texts != 0 {
             return texts::only_true(self.texts);
@@ -65,7 +66,7 @@ impl Interval {
         (low <= high).then_some(Self::new(low, high, self.whole))
     }
 
-    /// What counts as false of it; `None` when nothing does.
+    /// Return the false values, or `None` if there are none.
     pub(super) fn only_false(self) -> Option<Self> {
         if self.texts != 0 {
             return texts::only_false(self.texts);
@@ -73,7 +74,7 @@ impl Interval {
         self.may_be_false().then_some(Self::only(0.0))
     }
 
-    /// It, if it is within what may be calculated without running away.
+    /// Return the interval if it is bounded.
     pub(super) fn check_bounded(self) -> Known<Self> {
         if self.low >= -LARGE && self.high <= LARGE { Ok(self) } else { Err(Unknown) }
     }
@@ -132,7 +133,7 @@ fn finite(low: f64, high: f64, whole: bool) -> Known<Interval> {
     if low.is_finite() && high.is_finite() { Ok(Interval::new(low, high, whole)) } else { Err(Unknown) }
 }
 
-/// How one value stands to another: the relations of plans, and what they are from the other side.
+/// An order relation between two values, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Less,
@@ -144,7 +145,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// The relation, or what holds where it does not.
+    /// Return the relation, or its negation.
     pub(super) fn of(relation: Relation, holds: bool) -> Self {
         match (relation, holds) {
             (Relation::Less, true) => Self::Less,
@@ -156,7 +157,7 @@ impl Order {
         }
     }
 
-    /// The same with its sides exchanged.
+    /// Return the relation with exchanged operands.
     pub(super) fn flip(self) -> Self {
         match self {
             Self::Less => Self::More,
@@ -167,7 +168,7 @@ impl Order {
         }
     }
 
-    /// Whether it holds between two numbers.
+    /// Return True if it holds between two numbers.
     pub(super) fn holds(self, one: f64, other: f64) -> bool {
         match self {
             Self::Less => one < other,
@@ -179,7 +180,7 @@ impl Order {
         }
     }
 
-    /// Whether it holds between some two numbers of two intervals.
+    /// Return True if it holds between some two numbers of two intervals.
     pub(super) fn may_hold(self, one: Interval, other: Interval) -> bool {
         match self {
             Self::Less => one.low < other.high,
@@ -191,7 +192,7 @@ impl Order {
         }
     }
 
-    /// The numbers of an interval that stand so to some number of another.
+    /// Narrow an interval to the numbers that have the relation to some number of another.
     pub(super) fn narrow(self, value: Interval, other: Interval) -> Option<Interval> {
         let Interval { mut low, mut high, whole, .. } = value;
         if matches!(self, Self::AtMost | Self::Same) {
@@ -217,7 +218,7 @@ impl Order {
     }
 }
 
-/// The greatest number less than a bound.
+/// Return the greatest number less than a bound.
 fn below(bound: f64, whole: bool) -> f64 {
     if whole && bound.abs() < MOST_EXACT { bound.ceil() - 1.0 } else { bound.next_down() }
 }

@@ -1,9 +1,9 @@
-//! A set of states: what may stand in each column of a plan, and in each of its arrays.
+//! Abstract states: the possible values of each column and of each array.
 
 use super::interval::Interval;
 use crate::ir::Layout;
 
-/// Arrays of so many elements, each of them within an interval; `None` when there are none.
+/// Arrays with a range of lengths, whose elements are within an interval. `None` if they have no elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct List {
     pub(super) least: usize,
@@ -11,12 +11,12 @@ pub(super) struct List {
     pub(super) element: Option<Interval>,
 }
 
-/// What expressions read, over all runs.
+/// A set of states: the values that expressions may read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct States {
     pub(super) columns: Vec<Interval>,
     pub(super) lists: Vec<List>,
-    /// The element that an iteration has come to, and what a fold has.
+    /// The current element of an iteration, and the accumulator of a fold.
     pub(super) element: Interval,
     pub(super) accumulator: Interval,
 }
@@ -29,13 +29,13 @@ impl List {
         Self { least: items.len(), most: items.len(), element }
     }
 
-    /// How many elements there may be.
+    /// Return the possible numbers of elements.
     #[expect(clippy::cast_precision_loss, reason = "an array has fewer elements than 2^53")]
     pub(super) fn length(self) -> Interval {
         Interval::new(self.least as f64, self.most as f64, true)
     }
 
-    /// Those of the arrays that have so many elements, which is some of what they may have.
+    /// Narrow to arrays with some of the possible lengths.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within what `length` gave")]
     pub(super) fn of_length(self, length: Interval) -> Self {
         Self { least: length.low as usize, most: length.high as usize, element: self.element }
@@ -50,7 +50,7 @@ impl List {
     }
 }
 
-/// What may be on either side.
+/// Join two optional intervals.
 pub(super) fn join_options(one: Option<Interval>, other: Option<Interval>) -> Option<Interval> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.join(other)),
@@ -59,7 +59,7 @@ pub(super) fn join_options(one: Option<Interval>, other: Option<Interval>) -> Op
 }
 
 impl States {
-    /// The state that every run begins with.
+    /// Create the set with the initial state only.
     pub(super) fn initial(layout: &Layout, columns: usize) -> Self {
         let mut initial: Vec<Interval> =
             layout.slots.iter().map(|slot| Interval::only(slot.initial)).collect();
@@ -88,7 +88,7 @@ impl States {
         }
     }
 
-    /// Take in other states; of the columns only the first so many, the slots of the state.
+    /// Join other states. Only the first `slots` columns, the slots of the state, are joined.
     pub(super) fn join(&mut self, other: &Self, slots: usize) {
         for (mine, theirs) in self.columns.iter_mut().zip(&other.columns).take(slots) {
             *mine = mine.join(*theirs);

@@ -1,4 +1,4 @@
-//! The texts that may stand somewhere, as bits: an interval of their places could not tell them apart.
+//! Sets of texts as bits. An interval of text positions would be too imprecise.
 
 use crate::ir::Plan;
 use crate::ir::types::{Kind, Mutation, Scalar};
@@ -7,7 +7,8 @@ use super::interval::{Interval, Order};
 use super::states::join_options;
 use super::{Known, Unknown};
 
-/// The places, among all texts of a scenario, of those that rules put somewhere; the empty one is the first.
+/// The positions of the texts that rules can write, among all texts of a scenario. The empty text is the
+/// first.
 #[derive(Debug)]
 pub(super) struct Texts(Vec<f64>);
 
@@ -15,7 +16,7 @@ pub(super) struct Texts(Vec<f64>);
 const EMPTY: u64 = 1;
 
 impl Texts {
-    /// The texts of a plan, if they are few enough.
+    /// Collect the texts of a plan, if there are at most 64.
     pub(super) fn of(plan: &Plan) -> Known<Self> {
         let mut places = vec![0.0];
         let layout = &plan.layout;
@@ -51,7 +52,7 @@ impl Texts {
         if places.len() <= 64 { Ok(Self(places)) } else { Err(Unknown) }
     }
 
-    /// A text, of which only the place may be known so far.
+    /// Convert a text whose position alone may be known.
     pub(super) fn text(&self, value: Interval) -> Known<Interval> {
         if value.texts != 0 {
             return Ok(value);
@@ -60,7 +61,7 @@ impl Texts {
         bit.map(|bit| Interval::of_texts(1 << bit)).ok_or(Unknown)
     }
 
-    /// Whether a relation holds between some values of two sets, be they numbers or texts.
+    /// Return True if a relation holds between some values of two sets of numbers or texts.
     pub(super) fn may_hold(&self, order: Order, one: Interval, other: Interval) -> Known<bool> {
         if one.texts | other.texts == 0 {
             return Ok(order.may_hold(one, other));
@@ -69,7 +70,7 @@ impl Texts {
         Ok(self.places(one)?.iter().any(|mine| others.iter().any(|theirs| order.holds(*mine, *theirs))))
     }
 
-    /// The values of a set that stand so to some value of another.
+    /// Narrow a set to the values that have the relation to some value of another set.
     pub(super) fn narrow(&self, order: Order, value: Interval, other: Interval) -> Known<Option<Interval>> {
         if value.texts == 0 {
             return Ok(order.narrow(value, other));
@@ -82,7 +83,7 @@ impl Texts {
         Ok((kept != 0).then_some(Interval::of_texts(kept)))
     }
 
-    /// What may be on either side.
+    /// Join two optional sets.
     pub(super) fn join_options(
         &self,
         one: Option<Interval>,
@@ -109,12 +110,12 @@ impl Texts {
     }
 }
 
-/// What counts as true of some texts.
+/// Return the true texts of a set.
 pub(super) fn only_true(texts: u64) -> Option<Interval> {
     (texts & !EMPTY != 0).then_some(Interval::of_texts(texts & !EMPTY))
 }
 
-/// What counts as false of some texts.
+/// Return the false texts of a set.
 pub(super) fn only_false(texts: u64) -> Option<Interval> {
     (texts & EMPTY != 0).then_some(Interval::of_texts(EMPTY))
 }

@@ -1,12 +1,12 @@
-//! Numbers as they are spelled.
+//! Number literals of JSON.
 
 use super::MAX_SAFE_INTEGER;
 use crate::canonical_json::number_text;
 
-/// As many digits as binary64 always tells apart.
+/// Decimal digits that binary64 always distinguishes.
 const DISTINCT_DIGITS: usize = 15;
 
-/// The longest number at the start of a text, and whether it has neither fraction nor exponent.
+/// Return the longest number at the start of a text, and True if it is an integer literal.
 pub(super) fn literal(text: &str) -> Option<(&str, bool)> {
     let bytes = text.as_bytes();
     let digits_at = |at: usize| bytes.iter().skip(at).take_while(|byte| byte.is_ascii_digit()).count();
@@ -28,7 +28,7 @@ pub(super) fn literal(text: &str) -> Option<(&str, bool)> {
     Some((text.get(..end)?, end == whole))
 }
 
-/// The value of a literal; infinite when it does not fit.
+/// Return the value of a literal; infinite if it is out of range.
 pub(super) fn value(literal: &str, is_integer: bool) -> f64 {
     if is_integer && literal.len() <= DISTINCT_DIGITS {
         parse_small(literal)
@@ -37,7 +37,7 @@ pub(super) fn value(literal: &str, is_integer: bool) -> f64 {
     }
 }
 
-/// The value of a literal of a few digits and perhaps a minus.
+/// Return the value of a short integer literal with an optional minus.
 #[expect(clippy::cast_precision_loss, reason = "so few digits are exact")]
 fn parse_small(literal: &str) -> f64 {
     let digits = literal.strip_prefix('-').unwrap_or(literal);
@@ -45,9 +45,10 @@ fn parse_small(literal: &str) -> f64 {
     if digits.len() < literal.len() { -value } else { value }
 }
 
-/// Whether a literal is what canonical form writes for its value.
+/// Return True if a literal has the spelling of canonical form.
 ///
-/// A few digits name a number as shortly as can be, since no other decimal as short gives the same number.
+/// A literal of few digits is always the shortest spelling, because no other short decimal has the same
+/// value.
 pub(super) fn is_canonical(literal: &str, is_integer: bool, value: f64) -> bool {
     if is_integer {
         return value.abs() <= MAX_SAFE_INTEGER && literal != "-0";

@@ -1,11 +1,11 @@
-//! The grammar, for whatever keeps the values.
+//! Recursive-descent parser of JSON, generic over the representation of values.
 
 use std::collections::BTreeSet;
 
 use super::{MAX_KEY_BYTES, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES, numbers};
 use crate::error::{Code, Error, Result};
 
-/// Keeps what is parsed.
+/// Builder of parsed values.
 pub(crate) trait Builder<'a> {
     /// A text, or a key.
     type Text: Clone + Ord;
@@ -15,42 +15,42 @@ pub(crate) trait Builder<'a> {
     fn null(&self) -> Self::Value;
     fn boolean(&self, value: bool) -> Self::Value;
     fn number(&self, value: f64) -> Self::Value;
-    /// A text that stands in the document as it is.
+    /// Build a text that the document contains without escapes.
     fn plain(&self, text: &'a str) -> Self::Text;
-    /// A text that had escapes.
+    /// Build a text that had escapes.
     fn decoded(&self, text: String) -> Self::Text;
     fn text(&self, text: Self::Text) -> Self::Value;
-    /// Take the items from `start` on for an array.
+    /// Build an array of the items from `start` on, and remove them.
     fn array(&self, items: &mut Vec<Self::Value>, start: usize) -> Self::Value;
-    /// Take the members from `start` on, in the order of their keys, for an object.
+    /// Build an object of the members from `start` on, sorted by key, and remove them.
     fn object(&self, members: &mut Vec<(Self::Text, Self::Value)>, start: usize) -> Self::Value;
 }
 
-/// What a document may be.
+/// Limits and options of a document.
 pub(super) struct Limits {
     pub(super) any_integer: bool,
     pub(super) max_depth: usize,
-    /// Whether to tell if a document is in canonical form.
+    /// True if the parser detects canonical form.
     pub(super) detect_canonical: bool,
 }
 
-/// A recursive-descent parser; its depth is bounded, so recursion is safe.
+/// A recursive-descent parser. Its depth is bounded, so recursion is safe.
 pub(super) struct Parser<'a, B: Builder<'a>> {
     text: &'a str,
     at: usize,
     nodes: usize,
     limits: Limits,
     builder: B,
-    /// What belongs to the arrays and objects that are not yet complete.
+    /// Items and members of incomplete arrays and objects.
     items: Vec<B::Value>,
     members: Vec<(B::Text, B::Value)>,
-    /// Whether everything so far is known to be spelled as canonical form spells it; never where nobody asks.
+    /// True while the input is known to be canonical; always False without detection.
     canonical: bool,
 }
 
-/// Up to so many members are looked through for a key that comes out of order.
+/// Up to this number of members the search for an unsorted key is linear.
 const FEW: usize = 16;
-// RFC 8785 sorts by UTF-16 code units, which is the order of code points only below the surrogates.
+// RFC 8785 sorts by UTF-16 code units. Below the surrogates this is the order of code points.
 const FIRST_BYTE_OF_U_E000: u8 = 0xEE;
 
 impl<'a, B: Builder<'a>> Parser<'a, B> {
@@ -59,7 +59,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
         Self { text, at: 0, nodes: 0, canonical: limits.detect_canonical, limits, builder, items, members }
     }
 
-    /// The document, and whether it is known to be in canonical form.
+    /// Parse the document. Return its value, and True if it is known to be canonical.
     pub(super) fn document(mut self) -> Result<(B::Value, bool)> {
         self.skip_space();
         let value = self.value(0)?;
@@ -92,7 +92,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
     fn object(&mut self, depth: usize) -> Result<B::Value> {
         self.enter(depth)?;
         let start = self.members.len();
-        // The keys so far, once some came out of order.
+        // Keys so far, if they are not sorted.
         let mut known: Option<BTreeSet<B::Text>> = None;
         let mut sorted = true;
         if self.consume_byte(b'}') {
@@ -137,7 +137,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
         Ok(self.builder.object(&mut self.members, start))
     }
 
-    /// Whether the key that began at a place is ordered by its code units as it is by its code points.
+    /// Return True if the key at a position has the same order by code units as by code points.
     fn has_same_order(&self, place: usize) -> bool {
         let key = self.text.as_bytes().get(place..self.at).unwrap_or_default();
         key.iter().all(|byte| *byte < FIRST_BYTE_OF_U_E000)
@@ -190,7 +190,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
         Ok(text)
     }
 
-    /// The rest of a string that does not end with its first run of plain characters.
+    /// Parse the rest of a string after its first plain characters.
     fn long_string(&mut self, start: usize, plain: &str) -> Result<String> {
         self.canonical = false;
         let mut value = String::from(plain);
@@ -211,7 +211,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
         }
     }
 
-    /// Characters that stand for themselves, as many as there are.
+    /// Consume plain characters.
     fn plain(&mut self) -> &'a str {
         let rest = self.rest();
         let length = plain_length(rest.as_bytes());
@@ -254,7 +254,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
             .ok_or_else(|| self.fail_at(Code::LoneSurrogate, "a lone surrogate is not a character", start))
     }
 
-    /// The four hexadecimal digits of a `\u` escape.
+    /// Parse the four hexadecimal digits of a `\u` escape.
     fn code_unit(&mut self, start: usize) -> Result<u32> {
         let escape = self.text.as_bytes().get(start..start + 6);
         let digits = escape.and_then(|escape| escape.strip_prefix(b"\\u"));
@@ -314,7 +314,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
         found
     }
 
-    /// The key that stands at a place, as it may stand in a message.
+    /// Format the key at a position for a message.
     fn format_key_at(&mut self, place: usize) -> String {
         let after = std::mem::replace(&mut self.at, place + 1);
         let plain = self.plain();
@@ -335,7 +335,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
     }
 }
 
-/// How many bytes of a string stand for themselves, looked at by eight.
+/// Return the length of the plain prefix of a string, eight bytes at a time.
 fn plain_length(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks();
     let others = words.iter().map(|word| special_bytes(u64::from_le_bytes(*word)));
@@ -346,7 +346,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + length.unwrap_or(rest.len())
 }
 
-/// The high bits of the bytes that do not stand for themselves; those above the lowest of them may be too many.
+/// Return the high bits of the special bytes. Bits above the lowest one may be false positives.
 fn special_bytes(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xFF;
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
@@ -354,18 +354,18 @@ fn special_bytes(word: u64) -> u64 {
     (below(word, 0x20) | is(b'"') | is(b'\\')) & (ONES << 7)
 }
 
-/// Whether a key is among those of an object, some of which came out of order.
+/// Return True if an unsorted object already has a key.
 fn is_duplicate<K: Clone + Ord, V>(members: &[(K, V)], known: &mut Option<BTreeSet<K>>, key: &K) -> bool {
     if members.len() < FEW {
         return members.iter().any(|(name, _)| name == key);
     }
     let known = known.get_or_insert_with(BTreeSet::new);
-    // All members but the last few are in it since this was last asked.
+    // Add the members since the last call.
     known.extend(members.get(known.len()..).unwrap_or_default().iter().map(|(name, _)| name.clone()));
     known.contains(key)
 }
 
-/// A key as it may stand in a message: short, and with nothing that could disturb a terminal.
+/// Format a key for a message: short, and harmless to a terminal.
 fn format_key(key: &str) -> String {
     let safe: String = key.chars().take(40).map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect();
     format!("'{safe}'")

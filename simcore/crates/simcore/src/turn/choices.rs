@@ -1,4 +1,4 @@
-//! What could be done now, and the draws of a persona that decides.
+//! Legal choices, and the draws of a persona.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -12,14 +12,14 @@ use crate::value::Value;
 
 use super::{open, rule_execution};
 
-/// How often parameters are drawn anew before an action counts as not legal.
+/// Draws of parameters before an action counts as illegal.
 pub(crate) const PARAM_TRIES: usize = 8;
 
 static POLICY_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("policy"));
 
-/// An action that could be taken, with parameters drawn for it.
+/// A legal action with drawn parameters.
 pub(crate) struct Choice<'a> {
-    /// The place of the action among all of the document.
+    /// The index of the action in the document.
     pub(crate) index: usize,
     pub(crate) action: &'a Action,
     pub(crate) params: Value,
@@ -37,14 +37,14 @@ impl PolicyDraws {
         Self { seed: state.seed, turn: state.turn + 1, index: 0 }
     }
 
-    /// The next draw.
+    /// Return the next draw.
     pub(crate) fn next_draw(&mut self) -> u64 {
         let value = draw(self.seed, *POLICY_KEY, self.turn, self.index);
         self.index += 1;
         value
     }
 
-    /// One of some choices, if there are any.
+    /// Pick a random choice, if there are any.
     pub(crate) fn pick<'c, 'a>(&mut self, choices: &'c [Choice<'a>]) -> Option<&'c Choice<'a>> {
         if choices.is_empty() {
             return None;
@@ -53,10 +53,10 @@ impl PolicyDraws {
     }
 }
 
-/// The actions that could be taken now, each with parameters drawn for it, in the order of the document.
+/// Return the legal actions with drawn parameters, in the order of the document.
 ///
-/// An action whose parameters matter to its preconditions gets a few draws; one that none of them suits counts as
-/// not legal. A precondition that fails is noted: it is never read as true, and never passed over.
+/// If the preconditions depend on parameters, a few draws are tried. If all fail, the action counts as
+/// illegal. A precondition that fails is recorded as a failure and never counts as true.
 pub(crate) fn legal_choices<'a>(
     program: &'a Program,
     state: &State,
@@ -84,7 +84,7 @@ pub(crate) fn legal_choices<'a>(
     Ok(choices)
 }
 
-/// The state as it is once its turn is opened; a copy only where that changes it.
+/// Return the state with its turn opened. It is copied only if that changes it.
 pub(crate) fn open_copy<'a>(state: &'a State, record: &mut ChangeLog) -> Result<Cow<'a, State>> {
     if state.opened || !state.is_due() {
         return Ok(Cow::Borrowed(state));

@@ -1,4 +1,4 @@
-//! What every rule has in common: a condition that holds or not, values derived, effects applied.
+//! Rule execution: conditions, derived values and effects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::program::{Consequence, Program};
 use crate::state::State;
 use crate::value::{EMPTY_OBJECT, Object, Value, count};
 
-/// Whether a condition holds; the empty one always does.
+/// Evaluate a condition. An empty one always holds.
 pub(super) fn holds(
     program: &Program,
     state: &State,
@@ -27,7 +27,7 @@ pub(super) fn holds(
     holds
 }
 
-/// Derive, then apply the effects of an action or event; the failure, if it failed.
+/// Derive values, then apply the effects of an action or event. Return the failure, if any.
 pub(super) fn apply_rule(
     program: &Program,
     state: &mut State,
@@ -47,7 +47,7 @@ pub(super) fn apply_rule(
     }
 }
 
-/// Apply effects, all or none; the failure, if they failed.
+/// Apply all effects or none. Return the failure, if any.
 pub(super) fn apply(
     state: &mut State,
     effects: &[Effect],
@@ -62,7 +62,7 @@ pub(super) fn apply(
     }
 }
 
-/// Let a path decay; what fails is the path's own fault, not that of an effect in a list.
+/// Apply the decay of a path. A failure has the place of the path.
 pub(super) fn decay(
     state: &mut State,
     effect: &Effect,
@@ -78,7 +78,7 @@ pub(super) fn decay(
     Ok(())
 }
 
-/// The derived values, each after those it reads.
+/// Evaluate the derived values in the order of their dependencies.
 fn derive(
     program: &Program,
     state: &State,
@@ -103,7 +103,7 @@ fn derive(
     Ok(derives)
 }
 
-/// Give a rule what it may read.
+/// Call a function with the data that a rule may read.
 pub(crate) fn with_root<T>(
     program: &Program,
     state: &State,
