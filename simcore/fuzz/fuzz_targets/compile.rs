@@ -7,7 +7,7 @@ use simcore_fuzz::play_unchecked;
 
 fuzz_target!(|document: &[u8]| {
     let Ok(value) = strict_json::parse(document) else { return };
-    let text = canonical_json::text(&value).expect("what was parsed can be written");
+    let text = canonical_json::text(&value).expect("a parsed value can be written");
     if let Ok(program) = Program::new(text.as_bytes()) {
         play_unchecked(&program);
     }

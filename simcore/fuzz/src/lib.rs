@@ -41,26 +41,26 @@ pub fn play(program: &Program, plan: &[Move]) {
             Move::Step => program.step(state),
         });
         let [result, again] = results;
-        assert_eq!(result, again, "a snapshot changed what happens");
+        assert_eq!(result, again, "a snapshot changed the run");
         if result.is_err() {
             assert_eq!(written(program, &state), before, "a call that failed has changed the state");
         }
         assert_eq!(written(program, &state), written(program, &reloaded));
     }
-    compare_executors(|executor, asked| program.simulate_from_with(executor, &state, asked));
-    compare_executors(|executor, asked| program.dry_run_with(executor, asked));
+    compare_executors(|executor, requested| program.simulate_from_with(executor, &state, requested));
+    compare_executors(|executor, requested| program.dry_run_with(executor, requested));
 }
 
 /// Compare the executors with the interpreter: the reports must be equal.
 fn compare_executors(report: impl Fn(Executor, &[u8]) -> Result<String>) {
     let looking_ahead = [("greedy", 3), ("cautious", 3), ("saboteur", 3), ("planner", 1)];
     for (persona, runs) in [("random", 3), ("idle", 66)].into_iter().chain(looking_ahead) {
-        let asked = options(persona, 0, runs);
-        let reference = report(Executor::Interpreter, &asked);
+        let requested = options(persona, 0, runs);
+        let reference = report(Executor::Interpreter, &requested);
         let is_refused = reference.as_ref().is_err_and(|error| error.code() != Code::RunEnded);
         assert!(!is_refused, "a dry-run of a valid program fails");
         for isa in [Isa::Baseline, Isa::Avx2, Isa::Avx512] {
-            let report = report(Executor::Lockstep(isa), &asked);
+            let report = report(Executor::Lockstep(isa), &requested);
             assert_eq!(report, reference, "{isa:?} makes something else of it");
         }
     }

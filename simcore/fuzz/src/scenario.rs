@@ -132,7 +132,7 @@ impl<'a> Arbitrary<'a> for Move {
     }
 }
 
-/// Writer of a document. If the input is exhausted, the first choice is taken.
+/// Writer of a document. If the input is exhausted, it selects the first choice.
 struct Writer<'u, 'a> {
     u: &'u mut Unstructured<'a>,
     out: String,
@@ -194,7 +194,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it ends what is fallible")]
+    #[expect(clippy::unnecessary_wraps, reason = "it ends the fallible part")]
     fn close(&mut self, text: &str) -> Result<()> {
         self.out += text;
         Ok(())

@@ -17,7 +17,7 @@ use simcore_benches::cases::{self, Counts};
 use simcore_benches::handwritten::{self, Mixed, Numeric, Scenario, Scheduled};
 
 const SEED: u64 = 1;
-/// Runs whose results must be equal.
+/// Number of runs that must have equal results.
 const CHECKED: u64 = 10_000;
 /// Measurement rounds. The sides alternate, and the best round counts.
 const ROUNDS: usize = 7;
@@ -67,15 +67,15 @@ fn print_line(line: &str) -> Result<(), String> {
 }
 
 fn play(wanted: &str, scenario: &str, runs: &str) -> Result<u64, String> {
-    let runs = runs.parse().map_err(|_| format!("{runs} is no number of runs"))?;
+    let runs = runs.parse().map_err(|_| format!("RUNS: not a number: {runs}"))?;
     let case = CASES.iter().find(|case| case.name == scenario);
-    let case = case.ok_or_else(|| format!("{scenario} is not written by hand"))?;
+    let case = case.ok_or_else(|| format!("SCENARIO: no handwritten loop: {scenario}"))?;
     let program = cases::program(scenario)?;
     let (_, side) = case
         .sides(&program)
         .into_iter()
         .find(|(name, _)| *name == wanted)
-        .ok_or_else(|| format!("there is no {wanted} here"))?;
+        .ok_or_else(|| format!("{wanted}: not supported by this processor"))?;
     Ok(side(runs)?.turns)
 }
 
@@ -99,11 +99,11 @@ impl Case {
         let mut best = vec![f64::INFINITY; sides.len()];
         for round in 0..=ROUNDS {
             for (((_, side), runs), best) in sides.iter().zip(&mut runs).zip(&mut best) {
-                let (taken, turns) = measure(side, *runs)?;
+                let (elapsed, turns) = measure(side, *runs)?;
                 if round == 0 {
-                    *runs = runs_per_measurement(*runs, taken);
+                    *runs = runs_per_measurement(*runs, elapsed);
                 } else {
-                    *best = best.min(taken / turns);
+                    *best = best.min(elapsed / turns);
                 }
             }
         }
@@ -144,6 +144,6 @@ fn measure(side: impl Fn(u64) -> Result<Counts, String>, runs: u64) -> Result<(f
     clippy::cast_sign_loss,
     reason = "a positive number of runs, roughly"
 )]
-fn runs_per_measurement(runs: u64, taken: f64) -> u64 {
-    ((runs as f64 * NANOSECONDS / taken) as u64).next_multiple_of(64)
+fn runs_per_measurement(runs: u64, elapsed: f64) -> u64 {
+    ((runs as f64 * NANOSECONDS / elapsed) as u64).next_multiple_of(64)
 }

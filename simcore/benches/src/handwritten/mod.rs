@@ -138,14 +138,14 @@ mod tests {
     use simcore::rng::{draw, stream_key};
 
     #[test]
-    fn the_draws_are_those_of_the_engine() {
+    fn draws_equal_those_of_the_engine() {
         let draws = Draws::new(7);
         assert_eq!(draws.policy(3, 2), draw(7, stream_key("policy"), 3, 2));
         assert_eq!(at(draws.event, 50, 0), draw(7, stream_key("event"), 50, 0));
     }
 
     #[test]
-    fn a_set_bit_is_found_by_its_number() {
+    fn set_bit_returns_the_position_of_a_set_bit() {
         assert_eq!([0, 1, 2].map(|number| set_bit(0b10_1100, number)), [2, 3, 5]);
     }
 }

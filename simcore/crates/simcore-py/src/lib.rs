@@ -170,7 +170,7 @@ impl State {
         Self { program: Arc::clone(program), run: Mutex::new(run) }
     }
 
-    /// Lock the run. The lock is never held while the GIL is released, so there is no contention.
+    /// Lock the run. The lock is never held while the GIL is released, so it is never contended.
     fn run(&self) -> MutexGuard<'_, simcore::State> {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -202,7 +202,7 @@ type Shown<'py> = (Bound<'py, PyBytes>, String);
 
 /// Return canonical bytes and hash of each certainly valid document, and `None` for the others.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "as Python hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature of a Python method")]
 fn screen(py: Python<'_>, documents: Vec<PyBackedBytes>, threads: usize) -> PyResult<Vec<Option<Shown<'_>>>> {
     let screened = py.detach(|| simcore::validate_many(&documents, threads));
     let show = |(given, one): (&PyBackedBytes, Option<ValidatedSpec<'_>>)| {
@@ -238,7 +238,7 @@ fn bytes(text: simcore::Result<String>) -> PyResult<Vec<u8>> {
     text.map(String::into_bytes).map_err(to_py_error)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature of `map_err`")]
 fn to_py_error(error: simcore::Error) -> PyErr {
     SimcoreError::new_err((error.code().as_str(), error.message().to_owned(), error.path().to_owned()))
 }

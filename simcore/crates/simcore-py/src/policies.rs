@@ -40,7 +40,7 @@ impl Policy {
     }
 
     /// Parse requests from their JSON.
-    #[expect(clippy::needless_pass_by_value, reason = "as Python hands it over")]
+    #[expect(clippy::needless_pass_by_value, reason = "the signature of a Python method")]
     fn requests(&self, py: Python<'_>, requests: Vec<PyBackedBytes>) -> PyResult<Requests> {
         let parsed: PyResult<ParsedRequests> = py.detach(|| {
             let mut parser = self.0.request_parser();
@@ -80,8 +80,8 @@ impl Policy {
     fn decided(&self, request: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
         let arena = Bump::new();
         let Some(call) = self.call(&arena, request)? else { return Ok(None) };
-        let (deciding, is_troubled) = self.0.decide(&call);
-        Ok((!is_troubled).then_some(deciding))
+        let (deciding, has_failed) = self.0.decide(&call);
+        Ok((!has_failed).then_some(deciding))
     }
 
     /// Decide requests from objects. Return the rules as 32-bit integers, and as bits the requests for which
@@ -233,6 +233,6 @@ fn to_bytes(matches: Matches) -> (Vec<u8>, Vec<u8>) {
     (Bits::into_bytes(matches.holds), Bits::into_bytes(matches.unevaluated))
 }
 
-fn pack((deciding, troubled): (Vec<i32>, Bits)) -> (Vec<u8>, Vec<u8>) {
-    (deciding.into_iter().flat_map(i32::to_le_bytes).collect(), troubled.into_bytes())
+fn pack((deciding, failed): (Vec<i32>, Bits)) -> (Vec<u8>, Vec<u8>) {
+    (deciding.into_iter().flat_map(i32::to_le_bytes).collect(), failed.into_bytes())
 }

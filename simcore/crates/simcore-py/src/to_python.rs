@@ -128,7 +128,7 @@ fn cached_key(object: &Bound<'_, PyString>) -> Result<Arc<str>> {
     }
     let place = (object.as_ptr().addr() >> 4) % CACHED_KEYS;
     let known = KEYS.with_borrow(|keys| match keys.0.get(place) {
-        Some(Some((kept, key))) if kept.is(object) => Some(Arc::clone(key)),
+        Some(Some((cached, key))) if cached.is(object) => Some(Arc::clone(key)),
         _ => None,
     });
     if let Some(key) = known {
@@ -138,8 +138,8 @@ fn cached_key(object: &Bound<'_, PyString>) -> Result<Arc<str>> {
     // code.
     let key: Arc<str> = read()?;
     KEYS.with_borrow_mut(|keys| {
-        if let Some(kept) = keys.0.get_mut(place) {
-            *kept = Some((object.clone().unbind(), Arc::clone(&key)));
+        if let Some(cached) = keys.0.get_mut(place) {
+            *cached = Some((object.clone().unbind(), Arc::clone(&key)));
         }
     });
     Ok(key)

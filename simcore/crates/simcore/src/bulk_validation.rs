@@ -13,7 +13,7 @@
 //!
 //! - A document that this module accepts has no finding in the reference core. A property test compares both.
 //! - The reverse is not required. If a check would be intricate here, it is strict instead.
-//! - There are no messages and no source positions here, so the findings have one author.
+//! - It creates neither messages nor source positions, so the findings have one author.
 //!
 //! # Rejected alternatives
 //!

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_printed_as_ecmascript_prints_them() {
+    fn numbers_are_formatted_as_in_ecmascript() {
         let cases = [
             (0.0, "0"),
             (-0.0, "0"),

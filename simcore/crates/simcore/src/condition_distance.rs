@@ -233,7 +233,7 @@ mod tests {
     const B: &str = r#"{"var": "state.b"}"#;
 
     #[test]
-    fn a_comparison_is_as_far_as_its_gap_in_its_scale() {
+    fn the_distance_of_a_comparison_is_its_gap_over_its_scale() {
         for (condition, a, expected) in [
             (format!(r#"{{"<=": [{A}, 0]}}"#), 10.0, at(10.0, 10.0)),
             (format!(r#"{{"<=": [{A}, 0]}}"#), 5.0, at(5.0, 10.0)),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn connectives_take_the_farthest_or_the_nearest() {
+    fn connectives_use_the_maximum_or_the_minimum() {
         let (low, high) = (format!(r#"{{"<": [{A}, 0]}}"#), format!(r#"{{">": [{B}, 4]}}"#));
         let (far, near) = (at(7.0, 10.0), at(1.0, 2.0));
         for (condition, expected) in [
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_comparison_of_numbers_holds_or_not() {
+    fn other_conditions_have_distance_zero_or_one() {
         for (condition, expected) in [
             (r#"{"==": [{"var": "state.text"}, "t"]}"#, 0.0),
             (r#"{"==": [{"var": "state.text"}, "u"]}"#, 1.0),

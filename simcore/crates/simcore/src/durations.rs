@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_spellings_are_read() {
+    fn both_spellings_are_parsed() {
         let cases = [
             ("P1W2DT3H4M", 7 * 1440 + 2 * 1440 + 184),
             ("P7D", 7 * 1440),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_refused() {
+    fn other_text_is_rejected() {
         for text in
             ["", "P", "PT", "/", "7", "d", "1234567d", "7h1d", "P1H", "p1D", "1d ", "-1d", "7D", "1d///1m"]
         {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_rounded_up_and_at_least_one() {
+    fn turns_are_rounded_up_to_at_least_one() {
         assert_eq!(turns("61m", 60).unwrap(), 2);
         assert_eq!(turns("60m", 60).unwrap(), 1);
         assert_eq!(turns("0m", 60).unwrap(), 1);

@@ -1,4 +1,5 @@
-//! JSON trees: the trait that every representation of JSON implements, and `Node`, a tree that borrows from its text.
+//! JSON trees: the trait that every representation of JSON implements, and `Node`, a tree that borrows from
+//! its text.
 
 use std::ops::Deref;
 use std::sync::Arc;

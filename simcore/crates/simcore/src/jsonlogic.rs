@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_added_whether_a_rule_succeeds_or_fails() {
+    fn steps_are_added_on_success_and_on_failure() {
         assert_eq!(steps(r#"{"+":{"var":"a"}}"#), (5, true));
         assert_eq!(steps(r#"{"+":[1,"x"]}"#), (3, false));
         let endless = r#"{"map":[[1,2,3,4,5,6,7,8,9,10],"#.repeat(5) + "1" + &"]}".repeat(5);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_and_templates_look_like_code_wherever_they_stand() {
+    fn operations_and_templates_look_like_code_at_any_depth() {
         for text in [r#"{"+":[1,2]}"#, r#"{"a":[{"?:":null}]}"#, r#"["x${y}"]"#, r#""{{a}}""#, r#""<% a %>""#]
         {
             assert!(looks_like_code(&value(text)), "{text}");
@@ -135,19 +135,19 @@ mod tests {
     }
 
     #[test]
-    fn the_first_dangerous_key_is_named() {
+    fn the_first_dangerous_key_is_returned() {
         assert_eq!(forbidden_key(&value(r#"[{"a":{"prototype":1}},{"__proto__":1}]"#)), Some("prototype"));
         assert_eq!(forbidden_key(&value(r#"{"proto":["constructor"]}"#)), None);
     }
 
     #[test]
-    fn everything_is_counted() {
+    fn size_counts_nodes_depth_and_text() {
         let value = strict_json::parse("{\"ab\":[1,[\"éé\"]],\"c\":{}}".as_bytes()).unwrap();
         assert_eq!(Size::of(&value), Size { nodes: 6, deepest: 3, text: 7, longest: 4 });
     }
 
     #[test]
-    fn counting_stops_where_the_steps_end() {
+    fn counting_stops_at_the_step_limit() {
         let value: Value = (0..100).map(|_| Value::Null).collect();
         assert_eq!(Size::within(&value, 50).steps(), 51);
         assert_eq!(Size::within(&value, 101), Size::of(&value));

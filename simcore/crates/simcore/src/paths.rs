@@ -280,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_read_and_written_back() {
+    fn a_path_round_trips() {
         for text in ["state", "state.a_1.b[2][0]", r#"state["odd key"].c["1"]["\"\\\n"]"#] {
             assert_eq!(format_path(&parse_path(text).unwrap()), text);
         }
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn an_invalid_path_is_rejected() {
         for text in [
             "",
             "1",

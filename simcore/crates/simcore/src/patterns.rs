@@ -66,7 +66,7 @@ impl Patterns {
         self.rows.len()
     }
 
-    /// Return True if there is no pattern.
+    /// Return True if the index is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

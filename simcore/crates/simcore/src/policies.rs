@@ -79,23 +79,23 @@ impl Bits {
 /// Decisions about requests, in order.
 #[derive(Debug, Default)]
 pub struct Decisions {
-    deciding: Vec<i32>,
-    troubled: Bits,
+    decisions: Vec<i32>,
+    failed: Bits,
 }
 
 impl Decisions {
     /// Add a result of [`Policy::decide`].
-    pub fn push(&mut self, (deciding, is_troubled): (i32, bool)) {
-        if is_troubled {
-            self.troubled.insert(to_number(self.deciding.len()));
+    pub fn push(&mut self, (decision, has_failed): (i32, bool)) {
+        if has_failed {
+            self.failed.insert(to_number(self.decisions.len()));
         }
-        self.deciding.push(deciding);
+        self.decisions.push(decision);
     }
 
     /// Return the result in the format of [`Policy::decide_many`].
     #[must_use]
     pub fn finish(self) -> (Vec<i32>, Bits) {
-        (self.deciding, self.troubled)
+        (self.decisions, self.failed)
     }
 }
 
@@ -147,31 +147,31 @@ impl Policy {
     pub fn decide(&self, call: &Call<'_>) -> (i32, bool) {
         let known = call.tool.and_then(|number| Some((number, self.tools.get(number)?)));
         let Some((number, tool)) = known else { return (UNKNOWN_TOOL, false) };
-        let mut is_troubled = false;
-        let found = self.first_rule(number, &mut call.attributes(tool), |_, _| is_troubled = true);
-        (found, is_troubled)
+        let mut has_failed = false;
+        let found = self.first_rule(number, &mut call.attributes(tool), |_, _| has_failed = true);
+        (found, has_failed)
     }
 
     /// Decide each request. Return the deciding rules, and the requests for which an earlier condition could
     /// not be evaluated.
     ///
-    /// A rule is its position among the invariants and rules. −1 is no rule, −2 an unknown tool. The requests
-    /// must be parsed for the same tools.
+    /// A rule is its position among the invariants and rules. −1 means that no rule matched, −2 an unknown
+    /// tool. The requests must be parsed for the same tools.
     #[must_use]
     pub fn decide_many(&self, requests: &Requests) -> (Vec<i32>, Bits) {
-        let mut deciding = Decisions::default();
+        let mut decisions = Decisions::default();
         for number in 0..requests.len() {
-            deciding.push(self.decide_in_batch(requests, number));
+            decisions.push(self.decide_in_batch(requests, number));
         }
-        deciding.finish()
+        decisions.finish()
     }
 
     /// Decide one request of a batch, as [`Policy::decide`].
     #[must_use]
     pub fn decide_in_batch(&self, requests: &Requests, number: usize) -> (i32, bool) {
-        let mut is_troubled = false;
-        let found = self.decide_request(requests, requests.get(number), |_, _| is_troubled = true);
-        (found, is_troubled)
+        let mut has_failed = false;
+        let found = self.decide_request(requests, requests.get(number), |_, _| has_failed = true);
+        (found, has_failed)
     }
 
     /// Return the conditions up to the deciding one that could not be evaluated, as a JSON list of `{rule,
@@ -181,11 +181,11 @@ impl Policy {
     ///
     /// None in practice: the output is flat.
     pub fn unevaluated(&self, requests: &Requests, number: usize) -> Result<String> {
-        let mut troubles = Vec::new();
+        let mut failures = Vec::new();
         let request = requests.get(number);
-        self.decide_request(requests, request, |rule, trouble| troubles.push((rule, trouble.into_error())));
+        self.decide_request(requests, request, |rule, failure| failures.push((rule, failure.into_error())));
         let mut out = String::from("[");
-        for (place, (rule, error)) in troubles.iter().enumerate() {
+        for (place, (rule, error)) in failures.iter().enumerate() {
             if place > 0 {
                 out.push(',');
             }
@@ -248,11 +248,15 @@ impl Policy {
         &self,
         requests: &Requests,
         request: Option<&Request>,
-        troubled: impl FnMut(u32, ConditionError),
+        on_failure: impl FnMut(u32, ConditionError),
     ) -> i32 {
         let Some(request) = request else { return UNKNOWN_TOOL };
         // Each text is compared once or twice, so a cache would cost more than it saves.
-        self.first_rule(request.tool, &mut requests.attributes(request, &mut MatchCache::default()), troubled)
+        self.first_rule(
+            request.tool,
+            &mut requests.attributes(request, &mut MatchCache::default()),
+            on_failure,
+        )
     }
 
     /// Decide a call of a tool, and report the conditions that could not be evaluated.
@@ -260,7 +264,7 @@ impl Policy {
         &self,
         tool: u32,
         attributes: &mut impl Attributes,
-        mut troubled: impl FnMut(u32, ConditionError),
+        mut on_failure: impl FnMut(u32, ConditionError),
     ) -> i32 {
         let Some((tool, candidates)) = self.tools.get(tool).zip(self.candidates(tool)) else {
             return UNKNOWN_TOOL;
@@ -270,11 +274,11 @@ impl Policy {
             if rule.when.roles().is_some_and(|wanted| !attributes.has_role(wanted)) {
                 continue;
             }
-            let takes_hold = rule.when.holds(tool, arguments, attributes).unwrap_or_else(|trouble| {
-                troubled(*number, trouble);
+            let matches = rule.when.holds(tool, arguments, attributes).unwrap_or_else(|failure| {
+                on_failure(*number, failure);
                 !rule.allows
             });
-            if takes_hold {
+            if matches {
                 return i32::try_from(*number).unwrap_or(NO_RULE);
             }
         }

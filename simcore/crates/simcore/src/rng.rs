@@ -37,7 +37,7 @@ pub fn run_seed(seed: u64, run: u64) -> u64 {
 
 /// Convert a draw to a number in [0, 1) with its top 53 bits.
 #[must_use]
-#[expect(clippy::cast_precision_loss, reason = "53 bits are exactly what binary64 holds")]
+#[expect(clippy::cast_precision_loss, reason = "binary64 represents 53 bits exactly")]
 pub fn unit(value: u64) -> f64 {
     (value >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
@@ -60,13 +60,13 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_stays_below_one() {
+    fn unit_is_below_one() {
         assert!(unit(u64::MAX) < 1.0);
         assert_eq!(unit(0), 0.0);
     }
 
     #[test]
-    fn a_choice_stays_within_its_count() {
+    fn choose_is_below_its_count() {
         assert_eq!(choose(u64::MAX, 7), 6);
         assert_eq!(choose(0, 7), 0);
         assert!(choose(u64::MAX, u64::MAX) < u64::MAX);

@@ -12,10 +12,10 @@
 //!
 //! # Invariants
 //!
-//! - The report is that of the interpreter, byte for byte. Each lane computes what a scalar program would,
-//!   without fused multiply-add.
-//! - There are no errors here. A run is *exceptional* if a rule fails, a number becomes infinite, or an array
-//!   may become too long. The interpreter plays it again from its start.
+//! - The report is that of the interpreter, byte for byte. Each lane computes the same bits as a scalar
+//!   program,   without fused multiply-add.
+//! - This executor never fails. A run is *exceptional* if a rule fails, a number becomes infinite, or an
+//!   array   may become too long. The interpreter plays it again from its start.
 //! - A replay is possible because a run depends only on its seed and its number.
 //! - If most runs are exceptional, the executor stops, and the interpreter plays the remaining runs.
 //!
@@ -26,7 +26,7 @@
 //! - Errors in lanes: their order and rollback are rare and intricate, so only the interpreter implements
 //!   them.
 
-#![expect(clippy::inline_always, reason = "what is inlined is compiled for the instructions of its caller")]
+#![expect(clippy::inline_always, reason = "inlined code is compiled for the instruction set of its caller")]
 
 mod action_log;
 mod actions;
@@ -192,11 +192,11 @@ pub(crate) mod tests {
             assert_eq!(together, alone, "{condition} in {lane}");
         }
         let inactive = (0..LANES).step_by(9).any(|lane| registers.exceptional.get(lane));
-        assert!(!inactive, "{condition}: what does not matter has failed");
+        assert!(!inactive, "{condition}: an inactive lane has failed");
     }
 
     #[test]
-    fn code_and_single_runs_agree() {
+    fn vectorised_and_single_lane_evaluation_agree() {
         let (a, b, list) = (r#"{"var": "state.a"}"#, r#"{"var": "state.b"}"#, r#"{"var": "state.list"}"#);
         for condition in [
             format!(r#"{{"<": [{a}, {b}, 1e161]}}"#),

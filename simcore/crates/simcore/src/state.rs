@@ -144,15 +144,15 @@ impl State {
     /// Remove the selected pending entries and return them in the order of scheduling.
     pub(crate) fn unschedule(&mut self, chosen: impl Fn(&Scheduled) -> bool) -> Vec<Arc<Scheduled>> {
         let entries = self.scheduled.iter().cloned();
-        let (taken, kept) = entries.partition::<Vec<_>, _>(|entry| chosen(entry));
-        if !taken.is_empty() {
-            self.scheduled = Arc::new(kept);
+        let (removed, remaining) = entries.partition::<Vec<_>, _>(|entry| chosen(entry));
+        if !removed.is_empty() {
+            self.scheduled = Arc::new(remaining);
         }
-        for entry in &taken {
+        for entry in &removed {
             self.nodes -= entry.size.nodes;
             self.text -= entry.size.text;
         }
-        taken
+        removed
     }
 
     /// Add a pending entry.

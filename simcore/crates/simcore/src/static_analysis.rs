@@ -8,7 +8,7 @@
 //!
 //! # Invariants
 //!
-//! - `peripety.sim.proofs` is the only author of findings. There are no messages here.
+//! - `peripety.sim.proofs` is the only author of findings. This module creates no messages.
 //! - The abstract domain is at least as precise as that of the reference. Otherwise a finding of the
 //!   reference could be missed.
 //! - The answer is positive only if each condition may hold, no loss is certain, no rule can fail, and no
@@ -69,20 +69,20 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_is_reached_in_the_last_turn_is_possible() {
+    fn a_loss_in_the_last_turn_is_possible() {
         assert!(nothing(&[], 5));
         assert!(!nothing(&[], 4));
     }
 
     #[test]
-    fn a_loss_that_nobody_escapes_is_left_to_the_reference_even_in_the_last_turn() {
+    fn a_certain_loss_is_left_to_the_reference() {
         let decay = ("negativity_budget", r#"{"decay_per_turn": {"state.n": 2}}"#);
         assert!(nothing(&[decay], 9));
         assert!(!nothing(&[decay], 10));
     }
 
     #[test]
-    fn texts_are_told_apart() {
+    fn texts_are_distinguished() {
         let wins =
             |word: &str| format!(r#"[{{"id": "w", "when": {{"==": [{{"var": "state.word"}}, "{word}"]}}}}]"#);
         let rename = r#"[{"id": "a", "params": {}, "preconditions": {}, "effects": [
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_fail_or_run_away_is_left_to_the_reference() {
+    fn failures_and_unbounded_numbers_are_left_to_the_reference() {
         for effect in
             [r#"{"op": "pop", "path": "state.list"}"#, r#"{"op": "mul", "path": "state.n", "value": 1000}"#]
         {

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_value_is_read() {
+    fn every_kind_of_value_is_parsed() {
         let value =
             parse(br#" {"b":[1,-0,2.5e1,"\u00e9\ud83d\ude00\n"],"a":{"x":null,"y":true,"z":false}} "#);
         let expected = "{\"a\":{\"x\":null,\"y\":true,\"z\":false},\"b\":[1,0,25,\"é😀\\n\"]}";
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_be_canonical_is_so() {
+    fn canonical_form_is_detected() {
         let arena = Bump::new();
         for text in [
             r#"{"a":[1,-2,0.5,9007199254740991,0.000001,true],"b":{},"é":"x"}"#,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_out_of_order_may_not_come_again() {
+    fn unsorted_duplicate_keys_are_rejected() {
         for size in [3, 15, 16, 17, 100_u32] {
             let keys = |last| (0..size).rev().chain([last]).map(|n| format!(r#""{n:03}":{n}"#));
             let text = |last| format!("{{{}}}", keys(last).collect::<Vec<_>>().join(","));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_ends_where_it_ends_however_long_it_is() {
+    fn strings_of_every_length_end_at_their_quote() {
         for length in 0..40 {
             for inner in ["", "é", "\\n", "\u{7f}", "😀"] {
                 let text = format!("\"{}{inner}{}\"", "x".repeat(length), " ".repeat(length % 9));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_of_a_surrogate_pair_is_where_it_starts() {
+    fn a_surrogate_error_has_the_position_of_its_escape() {
         assert!(error_text(r#""a\ud800\u0041""#).ends_with("(line 1, column 3)"));
         assert!(
             error_text(r#""a\ud800\u00x1""#)
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_not_a_prefix() {
+    fn literals_must_be_complete() {
         assert_eq!(error_text("tru"), "INVALID_JSON: expected a value (line 1, column 1)");
         assert_eq!(error_text("nulls"), "INVALID_JSON: expected the end of the document (line 1, column 5)");
         assert_eq!(error_text("01"), "INVALID_JSON: expected the end of the document (line 1, column 2)");
@@ -196,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_bounded() {
+    fn nesting_is_limited() {
         let deep = "[".repeat(10_000);
         assert_eq!(error_text(&deep), "TOO_DEEP: nested deeper than 64 levels (line 1, column 65)");
         assert!(parse(format!("{}{}", "[".repeat(64), "]".repeat(64)).as_bytes()).is_ok());
     }
 
     #[test]
-    fn invalid_utf8_names_its_byte() {
+    fn invalid_utf8_reports_its_byte() {
         assert_eq!(parse(b"\"ab\xED\xA0\x80\"").unwrap_err().message(), "not valid UTF-8 at byte 3");
     }
 }

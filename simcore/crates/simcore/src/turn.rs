@@ -234,14 +234,14 @@ fn apply_events(program: &Program, state: &mut State, record: &mut ChangeLog) ->
     let mut lasting: Vec<Lasting> =
         state.lasting.iter().filter(|entry| entry.until >= now).copied().collect();
     let fired = draw_event(program, state, &lasting, record)?;
-    let begun = match fired {
+    let started = match fired {
         Some(event) => start_event(program, state, event, record)?,
         None => None,
     };
     for entry in &lasting {
         apply_event(program, state, entry.event, record)?;
     }
-    lasting.extend(begun);
+    lasting.extend(started);
     lasting.retain(|entry| entry.until > now);
     state.lasting = lasting;
     Ok(fired)

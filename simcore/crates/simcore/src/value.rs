@@ -224,7 +224,7 @@ impl Object {
         self.0.len()
     }
 
-    /// Return True if there are no members.
+    /// Return True if the object is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_and_kept_in_order_however_many_there_are() {
+    fn members_are_sorted_and_found_at_every_size() {
         for size in [0, 1, 5, 8, 9, 300_u32] {
             let mut object = Object::default();
             for n in 0..size {

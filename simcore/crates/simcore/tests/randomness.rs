@@ -56,7 +56,7 @@ fn assert_uncorrelated(what: &str, (correlation, count): (f64, usize)) {
 }
 
 #[test]
-fn every_bit_is_set_half_the_time() {
+fn every_bit_is_set_half_of_the_time() {
     for (name, values) in orders() {
         for bit in 0..64 {
             let set = values.iter().filter(|&value| value >> bit & 1 == 1).count();
@@ -67,7 +67,7 @@ fn every_bit_is_set_half_the_time() {
 }
 
 #[test]
-fn numbers_fill_their_range_evenly() {
+fn numbers_are_uniform() {
     for (name, values) in orders() {
         let mut buckets = [0.0; 1024];
         for value in values {
@@ -81,7 +81,7 @@ fn numbers_fill_their_range_evenly() {
 }
 
 #[test]
-fn a_draw_says_nothing_of_those_after_it() {
+fn successive_draws_are_uncorrelated() {
     for (name, values) in orders() {
         for lag in (1..=64).chain([250, 500, 1000]) {
             let pairs = values.iter().copied().zip(values.iter().copied().skip(lag));
@@ -91,7 +91,7 @@ fn a_draw_says_nothing_of_those_after_it() {
 }
 
 #[test]
-fn streams_of_one_turn_say_nothing_of_each_other() {
+fn streams_of_one_turn_are_uncorrelated() {
     let [event, policy, roll] = ["event", "policy", "roll:kind:target"].map(stream_key);
     for (one, other) in [(event, policy), (event, roll), (policy, roll)] {
         let pairs: Vec<_> = (0..DRAWS as u64)
@@ -104,7 +104,7 @@ fn streams_of_one_turn_say_nothing_of_each_other() {
 
 /// Each input bit flips every output bit half of the time.
 #[test]
-fn a_changed_bit_changes_half_of_them() {
+fn a_flipped_input_bit_flips_half_of_the_output() {
     const SAMPLES: u64 = 2_000;
     let key = stream_key("event");
     let inputs: [(&str, u32, Changed); 4] = [
@@ -132,7 +132,7 @@ fn a_changed_bit_changes_half_of_them() {
 }
 
 #[test]
-fn a_million_draws_of_a_dry_run_are_all_different() {
+fn a_million_draws_of_a_dry_run_are_distinct() {
     let (event, policy) = (stream_key("event"), stream_key("policy"));
     let mut whole = HashSet::new();
     let mut upper = HashSet::new();

@@ -65,7 +65,7 @@ fn bytes_of(case: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn the_border() {
+fn strict_json() {
     replay("border", |case| {
         let value = strict_json::parse(&bytes_of(case))?;
         Ok(wrapped("canonical", &canonical_json::text(&value)?))

@@ -44,10 +44,10 @@ impl<'a> Lookahead<'a> {
         let mut best = f64::NEG_INFINITY;
         let mut chosen = None;
         for candidate in std::iter::once(None).chain(choices.iter().map(Some)) {
-            if let Some(worth) = self.candidate_value(&now, candidate)
-                && worth > best
+            if let Some(value_of) = self.candidate_value(&now, candidate)
+                && value_of > best
             {
-                (best, chosen) = (worth, candidate);
+                (best, chosen) = (value_of, candidate);
             }
         }
         Ok(chosen)

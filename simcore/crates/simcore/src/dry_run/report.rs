@@ -1,4 +1,4 @@
-//! Counts over runs, and the report that is made of them.
+//! Counts over runs, and the resulting report.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_path_of_the_state_with_a_scale_is_watched() {
+    fn a_watched_path_needs_a_state_path_and_a_positive_scale() {
         for (path, scale) in
             [("a", 1.0), ("params.a", 1.0), ("state.", 1.0), ("state.a", 0.0), ("state.a", -1.0)]
         {

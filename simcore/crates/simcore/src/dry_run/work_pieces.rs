@@ -77,7 +77,7 @@ mod tests {
     use crate::strict_json;
 
     #[test]
-    fn each_run_is_in_one_piece() {
+    fn each_run_is_in_exactly_one_piece() {
         let program = program("{}", &[]);
         let options = br#"{"runs": 1, "first_run": 0, "seed": "1", "persona": "idle"}"#;
         let options = Options::new(&strict_json::parse(options).unwrap(), 1).unwrap();

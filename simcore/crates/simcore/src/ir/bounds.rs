@@ -223,27 +223,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_up_stays_finite() {
+    fn sums_stay_finite() {
         let add = r#"[{"op": "inc", "path": "state.n", "value": 1e100}]"#;
         assert!(!may_overflow("{}", add, 1_000));
     }
 
     #[test]
-    fn what_is_multiplied_does_not_for_long() {
+    fn products_overflow_soon() {
         let double = r#"[{"op": "mul", "path": "state.n", "value": 2}]"#;
         assert!(!may_overflow("{}", double, 900));
         assert!(may_overflow("{}", double, 1_100));
     }
 
     #[test]
-    fn a_derived_value_counts_even_if_nothing_comes_of_it() {
+    fn an_unused_derived_value_counts() {
         let square = r#"{"d": {"*": [1e160, {"var": "state.n"}, 1e160]}}"#;
         assert!(may_overflow(square, "[]", 1));
         assert!(!may_overflow(r#"{"d": {"*": [1e160, {"var": "state.n"}]}}"#, "[]", 1));
     }
 
     #[test]
-    fn the_turn_is_as_large_as_it_is_where_the_runs_begin() {
+    fn the_bound_of_the_turn_starts_at_the_initial_turn() {
         let turns = [r#"{"var": "turn"}"#; 33].join(",");
         let losses = format!(r#"[{{"id": "x", "when": {{">": [{{"*": [{turns}]}}, 0]}}}}]"#);
         let program = program(r#"{"n": 1}"#, &[("loss_conditions", &losses)]);
@@ -254,13 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_divided_by_is_not_known_to_be_large() {
+    fn a_quotient_has_no_bound() {
         assert!(may_overflow(r#"{"d": {"/": [1, {"var": "state.n"}]}}"#, "[]", 1));
         assert!(!may_overflow(r#"{"d": {"/": [1, 4]}}"#, "[]", 1));
     }
 
     #[test]
-    fn things_in_any_order_are_bounded_in_each_order() {
+    fn the_bound_covers_every_order_of_mutations() {
         let things = [(100.0, 1.0), (1.0, 100.0)]; // multiplied first, added later
         let bound = in_any_order(&things, 1.0, |(factor, amount), now| now * factor + (amount - 1.0));
         assert!(bound >= (1.0 + 99.0) * 100.0);

@@ -106,7 +106,7 @@ mod tests {
     use crate::ir::examples::{plan_of, program};
 
     #[test]
-    fn what_the_interpreter_has_to_evaluate_leaves_a_plan_without_distances() {
+    fn a_fallback_operand_gives_a_plan_without_distances() {
         for (condition, has_distances) in [
             (r#"{"<": [{"var": "state.n"}, 0]}"#, true),
             (

@@ -102,7 +102,7 @@ impl Scope<'_> {
             }
             ("missing", paths) => self.missing(paths),
             ("var", [path]) if let Some(list) = self.list(path) => {
-                self.iterates(1); // what an expression yields is paid for as well
+                self.iterates(1); // the result of an expression is charged too
                 Some(Condition::NotEmpty(list))
             }
             _ if TRUTHS.contains(&name) => None,
@@ -171,7 +171,7 @@ impl Scope<'_> {
         let needle = self.value(needle)?;
         if let Value::Array(items) = haystack {
             if !needle.scalar.is_simple() {
-                return None; // it may fail, whatever it is compared with
+                return None; // it may fail in every comparison
             }
             let same = items.iter().map(|item| self.layout.scalar(item)).collect::<Option<Vec<_>>>()?;
             let same = same.into_iter().filter(|(kind, _)| *kind == needle.kind);
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn no_expression_takes_more_steps_than_are_accounted_for() {
+    fn no_expression_exceeds_its_estimated_steps() {
         let texts: Vec<String> = (0..1_000).map(|number| format!("\"{number:015}\"")).collect();
         let numbers: Vec<String> = (0..4_000).map(|number| number.to_string()).collect();
         for logic in [
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_come_out_otherwise_is_left_to_the_interpreter() {
+    fn expressions_with_other_results_are_not_lowered() {
         let state = r#"{"n": 1, "t": "x", "f": true, "list": [], "tree": {"k": 1}}"#;
         for condition in [
             r#"{"==": [{"var": "state.n"}, {"var": "state.t"}]}"#,
@@ -531,14 +531,14 @@ mod tests {
     }
 
     #[test]
-    fn an_array_that_only_derived_values_enter_holds_numbers() {
+    fn an_array_of_derived_values_has_numbers() {
         let condition = r#"{"in": [{"var": "state.t"}, {"var": "state.list"}]}"#;
         let found = lower(r#"{"t": "x", "list": []}"#, condition);
         assert!(matches!(found, Some(Condition::Constant(false))), "{found:?}");
     }
 
     #[test]
-    fn conditions_do_not_double_with_each_level() {
+    fn nested_conditions_grow_linearly() {
         let mut condition = r#"{"var": "state.f"}"#.to_owned();
         for _ in 0..25 {
             condition = format!(r#"{{"if": [{condition}, {{"<": [{{"var": "state.n"}}, 3]}}, false]}}"#);

@@ -123,7 +123,7 @@ impl Budget {
 /// A schedule whose effects are lowered, with the columns of its derived values.
 #[derive(Default)]
 struct DeferredEffects {
-    kept: BTreeMap<usize, usize>,
+    frozen_columns: BTreeMap<usize, usize>,
     frozen: Vec<(usize, Scalar)>,
 }
 
@@ -352,7 +352,7 @@ impl Builder<'_> {
         let mut column = *source;
         for schedule in later {
             let next = self.columns;
-            column = *schedule.kept.entry(*source).or_insert_with(|| {
+            column = *schedule.frozen_columns.entry(*source).or_insert_with(|| {
                 schedule.frozen.push((next, Scalar::Column(column)));
                 next
             });
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_changes_its_shape_has_no_plan() {
+    fn a_state_with_a_variable_shape_has_no_plan() {
         assert!(plan(r#"{"n": 1, "list": [1]}"#, "[]").is_some());
         for (state, effect) in [
             (r#"{"n": null}"#, ""),
@@ -533,13 +533,13 @@ mod tests {
     }
 
     #[test]
-    fn arrays_may_grow_until_a_limit_of_the_state_comes_near() {
+    fn arrays_may_grow_almost_to_the_limits_of_the_state() {
         let most = plan(r#"{"list": [], "other": []}"#, "[]").unwrap().most_elements;
         assert!((4_900..5_000).contains(&most), "{most}");
     }
 
     #[test]
-    fn what_is_scheduled_is_paid_for_and_takes_room() {
+    fn pending_entries_count_towards_steps_and_size() {
         let line = r#"{"op": "addlog", "message": "m"}"#;
         let later = |lines: usize| {
             let lines = vec![line; lines].join(",");
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_name_is_the_same_entry() {
+    fn sites_with_one_name_share_an_entry() {
         let one =
             r#"{"op": "schedule", "id": "s", "after": 1, "effects": [{"op": "addlog", "message": "m"}]}"#;
         let sites = plan("{}", &format!("[{one}, {one}]")).unwrap().sites;
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_matter_only_to_those_that_read_them() {
+    fn only_rules_that_read_parameters_depend_on_them() {
         let depends = |preconditions: &str| {
             let action = format!(
                 r#"[{{"id": "x", "params": {{"p": {{"type": "boolean"}}}}, "effects": [],

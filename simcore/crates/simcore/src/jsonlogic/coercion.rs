@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_not() {
+    fn other_text_is_not_a_number() {
         for text in ["e5", ".", "1e", "inf", "nan", "0x1", "1_0", "1 2", "\u{a0}1", "١"] {
             assert_eq!(number(&Value::from(text)).unwrap_err().code(), Code::NotANumber, "{text}");
         }

@@ -225,20 +225,20 @@ impl Evaluation {
         &mut self,
         arguments: &Arguments,
         data: Data<'_>,
-        mut look: impl FnMut(&Value),
+        mut visit: impl FnMut(&Value),
     ) -> Result<()> {
         match arguments {
             Arguments::List(items) => {
                 for item in items {
-                    look(&*self.value(item, data)?);
+                    visit(&*self.value(item, data)?);
                 }
             }
             Arguments::Single(item) => match &*self.value(item, data)? {
                 Value::Array(items) => {
                     self.burn_each(items.len())?;
-                    items.iter().for_each(look);
+                    items.iter().for_each(visit);
                 }
-                value => look(value),
+                value => visit(value),
             },
         }
         Ok(())
@@ -355,7 +355,7 @@ impl Evaluation {
 }
 
 /// Return a value that needs no evaluation, with its cost in steps.
-#[expect(clippy::inline_always, reason = "measured: a call costs more than what it does")]
+#[expect(clippy::inline_always, reason = "measured: the call costs more than the body")]
 #[inline(always)]
 pub(super) fn immediate<'a>(expression: &'a Expression, data: Data<'a>) -> Option<(&'a Value, u32)> {
     match (expression, data) {

@@ -11,7 +11,8 @@ use super::expression::{
 };
 use super::{Data, OUTPUT_LIMIT, finite};
 
-/// Steps of a comparison of a variable with a literal: the comparison, the variable, its path and the literal.
+/// Steps of a comparison of a variable with a literal: the comparison, the variable, its path and the
+/// literal.
 const COMPARISON: u32 = 4;
 /// A shorter text is searched faster without a prepared search.
 const SHORT_TEXT: usize = 64;
@@ -56,7 +57,7 @@ impl Evaluation {
         Ok(true)
     }
 
-    #[expect(clippy::inline_always, reason = "measured: a call costs more than what it does")]
+    #[expect(clippy::inline_always, reason = "measured: the call costs more than the body")]
     #[inline(always)]
     pub(super) fn holds(&mut self, relation: Relation, a: &Value, b: &Value) -> Result<bool> {
         match relation {

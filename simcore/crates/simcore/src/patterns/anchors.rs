@@ -110,22 +110,22 @@ impl Anchors {
 
     /// Report each candidate pattern, and True if its predicate is known to hold. Searched expressions are
     /// not included.
-    pub(super) fn find(&self, text: &str, mut tell: impl FnMut(usize, bool)) {
-        self.anything.iter().for_each(|&row| tell(row, true));
+    pub(super) fn find(&self, text: &str, mut report: impl FnMut(usize, bool)) {
+        self.anything.iter().for_each(|&row| report(row, true));
         if self.by_literal.is_empty() && self.lengths.is_empty() {
             return;
         }
         let folded = text.to_ascii_lowercase();
         if self.lengths.contains(&text.len()) {
-            self.equal.get(text).into_iter().flatten().for_each(|&row| tell(row, true));
-            self.equal_folded.get(folded.as_str()).into_iter().flatten().for_each(|&row| tell(row, true));
+            self.equal.get(text).into_iter().flatten().for_each(|&row| report(row, true));
+            self.equal_folded.get(folded.as_str()).into_iter().flatten().for_each(|&row| report(row, true));
         }
         self.parts.find(folded.as_bytes(), |literal, place| {
             for found in self.by_literal.get(literal).into_iter().flatten() {
                 match &found.proof {
-                    Evidence::Holds => tell(found.row, true),
-                    Evidence::Exactly(wanted) => tell(found.row, occurs_at(text, place, wanted)),
-                    Evidence::Besides(lists) if occur(&folded, lists) => tell(found.row, false),
+                    Evidence::Holds => report(found.row, true),
+                    Evidence::Exactly(wanted) => report(found.row, occurs_at(text, place, wanted)),
+                    Evidence::Besides(lists) if occur(&folded, lists) => report(found.row, false),
                     Evidence::Besides(_) => {}
                 }
             }

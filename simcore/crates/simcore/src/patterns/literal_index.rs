@@ -56,12 +56,12 @@ impl LiteralIndex {
     }
 
     /// Report each literal that occurs: its number and its first position.
-    pub(super) fn find(&self, text: &[u8], mut tell: impl FnMut(usize, usize)) {
+    pub(super) fn find(&self, text: &[u8], mut report: impl FnMut(usize, usize)) {
         let mut seen = HashSet::<u64, BuildHasherDefault<MixHasher>>::default();
         let mut occurs = |number: usize, start: usize| {
             let Some(literal) = self.literals.get(number) else { return };
             if text.get(start..).is_some_and(|rest| rest.starts_with(literal)) && seen.insert(number as u64) {
-                tell(number, start);
+                report(number, start);
             }
         };
         let (eight, four, two, one) = &self.levels;

@@ -26,7 +26,7 @@ pub(super) trait Attributes {
         argument: u32,
         matcher: usize,
         among: &Among,
-        tell: impl FnMut(bool),
+        report: impl FnMut(bool),
     ) -> Result<(), ValueError>;
 }
 

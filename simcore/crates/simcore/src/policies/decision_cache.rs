@@ -51,10 +51,10 @@ impl Attributes for SingleCall<'_, '_> {
         argument: u32,
         _matcher: usize,
         among: &Among,
-        mut tell: impl FnMut(bool),
+        mut report: impl FnMut(bool),
     ) -> Result<(), ValueError> {
         let mut compare = |text: &str| {
-            tell(among.contains(&among.kind().read(text)?));
+            report(among.contains(&among.kind().read(text)?));
             Ok(())
         };
         let argument = self.tool.paths.get(argument as usize);

@@ -57,7 +57,7 @@ impl Requests {
         self.all.len()
     }
 
-    /// Return True if there are no requests.
+    /// Return True if the batch is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -126,7 +126,7 @@ impl Attributes for BatchRequest<'_> {
         argument: u32,
         matcher: usize,
         among: &Among,
-        mut tell: impl FnMut(bool),
+        mut report: impl FnMut(bool),
     ) -> std::result::Result<(), ValueError> {
         let Some(given) = self.requests.arguments.get((self.request.first + argument) as usize) else {
             return Ok(());
@@ -136,7 +136,7 @@ impl Attributes for BatchRequest<'_> {
         for number in values.unwrap_or_default() {
             let verdict = match_cache.as_mut().and_then(|match_cache| match_cache.get_mut(*number as usize));
             if let Some(Some(known)) = verdict {
-                tell(*known);
+                report(*known);
                 continue;
             }
             let Some(text) = self.requests.texts.get(*number as usize) else { continue };
@@ -144,7 +144,7 @@ impl Attributes for BatchRequest<'_> {
             if let Some(verdict) = verdict {
                 *verdict = Some(is_among);
             }
-            tell(is_among);
+            report(is_among);
         }
         if given.is_broken { Err(ValueError::NO_TEXT) } else { Ok(()) }
     }

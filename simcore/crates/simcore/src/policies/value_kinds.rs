@@ -85,15 +85,15 @@ fn path(text: &str) -> ParsedValue<'_> {
     if is_plain(below) {
         return Ok(text.into());
     }
-    let mut kept: Vec<&str> = Vec::new();
+    let mut segments: Vec<&str> = Vec::new();
     for segment in below.split('/') {
         match segment {
             "" | "." => {}
-            ".." => drop(kept.pop()),
-            segment => kept.push(segment),
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
         }
     }
-    Ok(kept.into_iter().flat_map(|segment| ["/", segment]).collect())
+    Ok(segments.into_iter().flat_map(|segment| ["/", segment]).collect())
 }
 
 /// Return True if no segment is empty, `.` or `..`.
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_is_the_host_of_what_is_named() {
+    fn a_domain_is_the_host_of_a_url() {
         for (text, read) in [
             ("A.Example.", "a.example"),
             ("a.example:80", "a.example"),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_email_is_one_address() {
+    fn an_email_is_a_single_address() {
         for (text, read) in [
             ("a@b.example", "a@b.example"),
             ("A+x@B.Example.", "a+x@b.example"),

@@ -75,7 +75,7 @@ impl Block<'_> {
     #[inline(always)]
     pub(super) fn apply_choices<V: Vectors>(&mut self, mut chosen: impl FnMut(usize, &Mask) -> Mask) {
         let machine = self.machine;
-        let mut taken = Integers([u64::MAX; LANES]);
+        let mut chosen_actions = Integers([u64::MAX; LANES]);
         for index in 0..machine.plan.actions.len() {
             let Some(legal) = self.legal.get(index) else { continue };
             let mut hit = chosen(index, legal);
@@ -86,11 +86,11 @@ impl Block<'_> {
             if machine.actions_masked {
                 self.run_rule::<V>(machine.actions.get(index), &hit);
             } else {
-                taken.set_where(&hit, index as u64);
+                chosen_actions.set_where(&hit, index as u64);
             }
         }
         if !machine.actions_masked {
-            self.run_rule_per_lane(&taken, |index| {
+            self.run_rule_per_lane(&chosen_actions, |index| {
                 machine.plan.actions.get(index).map(|action| &action.consequence)
             });
         }

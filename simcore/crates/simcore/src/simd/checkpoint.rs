@@ -111,11 +111,11 @@ impl Checkpoint {
     /// Restore the registers of a write set.
     #[inline(always)]
     pub(super) fn restore(&self, registers: &mut Registers, write_set: &WriteSet) {
-        for (kept, column) in self.columns.iter().zip(&write_set.columns) {
-            registers.column_mut(*column).clone_from(kept);
+        for (saved, column) in self.columns.iter().zip(&write_set.columns) {
+            registers.column_mut(*column).clone_from(saved);
         }
-        for (kept, list) in self.lists.iter().zip(&write_set.lists) {
-            registers.list_mut(*list).copy_from(kept);
+        for (saved, list) in self.lists.iter().zip(&write_set.lists) {
+            registers.list_mut(*list).copy_from(saved);
         }
         registers.scheduled.clone_from(&self.scheduled);
     }

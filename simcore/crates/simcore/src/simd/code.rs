@@ -474,7 +474,7 @@ impl Compiler {
     }
 }
 
-/// Return the negated relation. There is no NaN, so it exists.
+/// Return the negated relation. Without NaN it always exists.
 fn opposite(relation: Relation, a: &Scalar, b: &Scalar) -> Condition {
     let (a, b) = (a.clone(), b.clone());
     match relation {

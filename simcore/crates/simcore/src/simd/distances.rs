@@ -20,7 +20,7 @@ impl Compiler {
         self.finish()
     }
 
-    /// Emit the minimum or maximum of distances; 1 if there are none.
+    /// Emit the minimum or maximum of distances; 1 for an empty list.
     fn join_distances(&mut self, distances: &[Distance], to: usize, operation: Operation) {
         let Some((first, others)) = distances.split_first() else {
             return self.push(Step::Load { to, from: Operand::Constant(1.0) });

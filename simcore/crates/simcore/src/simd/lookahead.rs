@@ -40,11 +40,11 @@ impl Default for Lookahead {
 impl Lookahead {
     /// Record a candidate in the lanes in which it is better than earlier ones.
     #[inline(always)]
-    fn consider(&mut self, candidate: u64, mask: &Mask, worth: &Column) {
+    fn consider(&mut self, candidate: u64, mask: &Mask, value_of: &Column) {
         let mut better = Mask::NONE;
-        better.compare(Combine::Set, Relation::Less, Numbers::Each(&self.best), Numbers::Each(worth));
+        better.compare(Combine::Set, Relation::Less, Numbers::Each(&self.best), Numbers::Each(value_of));
         better.and(mask);
-        self.best.set_where(&better, Numbers::Each(worth));
+        self.best.set_where(&better, Numbers::Each(value_of));
         self.chosen.set_where(&better, candidate);
     }
 }
@@ -84,30 +84,30 @@ impl Block<'_> {
         let machine = self.machine;
         self.find_lasting_events(&self.now());
         let everywhere = self.playing.clone();
-        let worth = self.candidate_value::<V>(&everywhere, &mut lookahead.before_event);
-        lookahead.consider(NO_ACTION, &everywhere, &worth);
+        let value_of = self.candidate_value::<V>(&everywhere, &mut lookahead.before_event);
+        lookahead.consider(NO_ACTION, &everywhere, &value_of);
         for (index, write_set) in machine.write_sets.actions.iter().enumerate() {
             let Some(mask) = lookahead.candidates.get(index).filter(|mask| mask.any()).cloned() else {
                 continue;
             };
             lookahead.before_candidate.save(&self.registers, write_set);
             self.run_rule::<V>(machine.actions.get(index), &mask);
-            let worth = self.candidate_value::<V>(&mask, &mut lookahead.before_event);
+            let value_of = self.candidate_value::<V>(&mask, &mut lookahead.before_event);
             lookahead.before_candidate.restore(&mut self.registers, write_set);
-            lookahead.consider(index as u64, &mask, &worth);
+            lookahead.consider(index as u64, &mask, &value_of);
         }
     }
 
     /// Return the value of the current state for the persona.
     #[inline(always)]
     fn candidate_value<V: Vectors>(&mut self, mask: &Mask, before_event: &mut Checkpoint) -> Column {
-        let mut worth = self.value::<V>(mask).clone();
+        let mut value_of = self.value::<V>(mask).clone();
         match self.task.persona {
-            Persona::Cautious => self.lower_to_worst_event::<V>(mask, &mut worth, before_event),
-            Persona::Saboteur => worth.negate(),
+            Persona::Cautious => self.lower_to_worst_event::<V>(mask, &mut value_of, before_event),
+            Persona::Saboteur => value_of.negate(),
             _ => {}
         }
-        worth
+        value_of
     }
 
     /// Lower a value to its minimum after each possible event.
@@ -115,7 +115,7 @@ impl Block<'_> {
     fn lower_to_worst_event<V: Vectors>(
         &mut self,
         mask: &Mask,
-        worth: &mut Column,
+        value_of: &mut Column,
         before_event: &mut Checkpoint,
     ) {
         let machine = self.machine;
@@ -125,7 +125,7 @@ impl Block<'_> {
             if may.any() {
                 before_event.save(&self.registers, write_set);
                 self.run_rule::<V>(machine.events.get(index), &may);
-                worth.least_where(&may, self.value::<V>(&may));
+                value_of.least_where(&may, self.value::<V>(&may));
                 before_event.restore(&mut self.registers, write_set);
             }
         }
@@ -152,15 +152,15 @@ impl Block<'_> {
             if !mask.any() {
                 continue;
             }
-            let mut worth = Column::ZERO;
+            let mut value_of = Column::ZERO;
             for rollout in 0..ROLLOUTS {
                 lookahead.before_candidate.restore(&mut self.registers, turns);
                 now.begin_rollout(self, rollout, &mask);
                 self.run_rule::<V>(machine.actions.get(action), &mask);
                 let value = self.play_rollout::<V>();
-                worth.add_where(&mask, Numbers::Each(&value));
+                value_of.add_where(&mask, Numbers::Each(&value));
             }
-            lookahead.consider(index, &mask, &worth);
+            lookahead.consider(index, &mask, &value_of);
         }
         lookahead.before_candidate.restore(&mut self.registers, turns);
         now.restore_block(self);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn every_persona_plays_in_lockstep_as_it_does_alone() {
+    fn vectorised_and_interpreted_personas_agree() {
         // Until turn 5 all runs are ordinary, until turn 9 some are not.
         for program in [complex_program(5), complex_program(9)] {
             assert!(program.is_vectorised());

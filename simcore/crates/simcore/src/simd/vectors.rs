@@ -300,11 +300,11 @@ impl Mask {
     /// Clear the lanes in which two columns are equal. Return those that were set.
     #[inline(always)]
     pub(super) fn take_where_equal(&mut self, a: &Column, b: &Column) -> Self {
-        let mut taken = Self::NONE;
-        taken.compare(Combine::Set, Relation::Equal, Numbers::Each(a), Numbers::Each(b));
-        taken.and(self);
-        self.and_not(&taken);
-        taken
+        let mut removed = Self::NONE;
+        removed.compare(Combine::Set, Relation::Equal, Numbers::Each(a), Numbers::Each(b));
+        removed.and(self);
+        self.and_not(&removed);
+        removed
     }
 
     #[inline(always)]
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_minus_zero() {
+    fn results_are_never_minus_zero() {
         let mut column = Column([-1.0; LANES]);
         column.multiply_where(&mask(|_| true), Numbers::All(0.0));
         column.negate();
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_masked_out_stays() {
+    fn masked_out_lanes_are_unchanged() {
         let even = mask(|lane| lane % 2 == 0);
         let mut column = Column([3.0; LANES]);
         column.multiply_where(&even, Numbers::All(2.0));
@@ -431,14 +431,14 @@ mod tests {
     }
 
     #[test]
-    fn lanes_come_in_their_order() {
+    fn lanes_are_iterated_in_order() {
         let some = mask(|lane| [0, 5, 63].contains(&lane));
         assert_eq!(some.lanes().collect::<Vec<_>>(), [0, 5, 63]);
         assert_eq!(Mask::NONE.lanes().count(), 0);
     }
 
     #[test]
-    fn counting_down_hits_one_of_several() {
+    fn counting_down_selects_one_of_several() {
         let legal = [mask(|_| true), mask(|lane| lane % 2 == 0), mask(|_| true)];
         let mut left = Integers([1; LANES]);
         let hits = legal.map(|legal| {

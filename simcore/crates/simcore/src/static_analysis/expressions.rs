@@ -121,8 +121,8 @@ impl AbstractEvaluator {
         Ok(list)
     }
 
-    /// Refine the states to those in which a condition may have the wanted truth. Return False if there are
-    /// none.
+    /// Refine the states to those in which a condition may have the wanted truth. Return False if none
+    /// exist.
     ///
     /// In that case the remaining content of the states is undefined.
     pub(super) fn assume(&self, condition: &Condition, wanted: bool, states: &mut States) -> Known<bool> {
@@ -131,15 +131,15 @@ impl AbstractEvaluator {
             Condition::True(Scalar::Truth(condition)) => self.assume(condition, wanted, states),
             Condition::True(tested) => {
                 let found = self.value(tested, states)?;
-                let kept = if wanted { found.only_true() } else { found.only_false() };
-                Ok(kept.is_some_and(|kept| narrow(tested, kept, states)))
+                let narrowed = if wanted { found.only_true() } else { found.only_false() };
+                Ok(narrowed.is_some_and(|narrowed| narrow(tested, narrowed, states)))
             }
             Condition::Compare(relation, one, other) => {
                 let order = Order::of(*relation, wanted);
-                let (mine, theirs) = (self.value(one, states)?, self.value(other, states)?);
-                Ok(self.texts.may_hold(order, mine, theirs)?
-                    && self.refine(one, order, theirs, states)?
-                    && self.refine(other, order.flip(), mine, states)?)
+                let (own, others_value) = (self.value(one, states)?, self.value(other, states)?);
+                Ok(self.texts.may_hold(order, own, others_value)?
+                    && self.refine(one, order, others_value, states)?
+                    && self.refine(other, order.flip(), own, states)?)
             }
             Condition::Not(condition) => self.assume(condition, !wanted, states),
             Condition::All(items) if wanted => self.each(items, true, states),
@@ -217,8 +217,8 @@ impl AbstractEvaluator {
             && let Some(list) = counted_list(fold)
         {
             let found = states.list(list);
-            let Some(kept) = order.narrow(found.length(), other) else { return Ok(false) };
-            states.put_list(list, found.of_length(kept));
+            let Some(narrowed) = order.narrow(found.length(), other) else { return Ok(false) };
+            states.put_list(list, found.of_length(narrowed));
             return Ok(true);
         }
         let place = match scalar {
@@ -228,9 +228,9 @@ impl AbstractEvaluator {
             _ => None,
         };
         let Some(place) = place else { return Ok(true) };
-        let kept = self.texts.narrow(order, *place, other)?;
-        *place = kept.unwrap_or(*place);
-        Ok(kept.is_some())
+        let narrowed = self.texts.narrow(order, *place, other)?;
+        *place = narrowed.unwrap_or(*place);
+        Ok(narrowed.is_some())
     }
 }
 
@@ -259,11 +259,11 @@ fn calculate(operation: Operation, one: Interval, other: Interval) -> Known<Inte
     }
 }
 
-fn narrow(scalar: &Scalar, kept: Interval, states: &mut States) -> bool {
+fn narrow(scalar: &Scalar, narrowed: Interval, states: &mut States) -> bool {
     match scalar {
-        Scalar::Column(column) => states.put(*column, kept),
-        Scalar::Element => states.element = kept,
-        Scalar::Accumulator => states.accumulator = kept,
+        Scalar::Column(column) => states.put(*column, narrowed),
+        Scalar::Element => states.element = narrowed,
+        Scalar::Accumulator => states.accumulator = narrowed,
         _ => {}
     }
     true

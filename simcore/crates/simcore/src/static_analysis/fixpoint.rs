@@ -67,8 +67,8 @@ impl<'a> ReachableStates<'a> {
     /// Return True if every condition may hold, no loss is certain, and no rule can fail.
     pub(super) fn has_no_findings(mut self) -> Known<bool> {
         let mut states = self.scratch.clone();
-        let mut goes_on = true;
-        while goes_on && self.turn < self.horizon {
+        let mut unfinished = true;
+        while unfinished && self.turn < self.horizon {
             self.turn += 1;
             #[expect(clippy::cast_precision_loss, reason = "a horizon has four digits")]
             states.put(self.plan.turn, Interval::only(self.turn as f64));
@@ -76,10 +76,10 @@ impl<'a> ReachableStates<'a> {
             self.act(&mut states)?;
             self.apply_events(&mut states)?;
             self.decay(&mut states)?;
-            goes_on = self.check_end_conditions(&mut states)?;
+            unfinished = self.check_end_conditions(&mut states)?;
         }
         // If all runs have ended, a loss was certain, unless a win was possible before.
-        let escapes = goes_on || !self.plan.wins.is_empty();
+        let escapes = unfinished || !self.plan.wins.is_empty();
         Ok(escapes && self.holding.iter().flatten().all(|holds| *holds))
     }
 
@@ -87,8 +87,8 @@ impl<'a> ReachableStates<'a> {
 
     fn open(&mut self, states: &mut States) -> Known<()> {
         let due: Vec<(usize, FrozenValues)> = self.pending.remove(&self.turn).into_iter().flatten().collect();
-        self.in_any_order(states, &due, |runs, (site, kept), after| {
-            for (column, value) in kept {
+        self.in_any_order(states, &due, |runs, (site, frozen_values), after| {
+            for (column, value) in frozen_values {
                 after.put(*column, *value);
             }
             let Some(site) = runs.plan.sites.get(*site) else { return Err(Unknown) };
@@ -115,7 +115,7 @@ impl<'a> ReachableStates<'a> {
         let plan = self.plan;
         let continuing: Vec<usize> =
             self.lasting.iter().filter(|(_, until)| **until >= self.turn).map(|(event, _)| *event).collect();
-        let mut begun = Vec::new();
+        let mut restarted = Vec::new();
         let mut fresh = states.clone();
         for (index, event) in plan.events.iter().enumerate() {
             let Some(after) = self.apply_rule(EVENTS, index, &event.when, &event.consequence, states)? else {
@@ -125,14 +125,14 @@ impl<'a> ReachableStates<'a> {
                 self.lasting.insert(index, self.turn + event.turns - 1);
             }
             if continuing.contains(&index) {
-                begun.push((index, after));
+                restarted.push((index, after));
             } else {
                 fresh.join(&after, plan.turn);
                 self.scratch = after;
             }
         }
         self.apply_lasting_events(&mut fresh, &continuing)?;
-        for (index, mut after) in begun {
+        for (index, mut after) in restarted {
             // An event that starts now does not last already, so it is applied once in the turn.
             let others: Vec<usize> = continuing.iter().copied().filter(|other| *other != index).collect();
             self.apply_lasting_events(&mut after, &others)?;
@@ -158,7 +158,7 @@ impl<'a> ReachableStates<'a> {
         Ok(())
     }
 
-    /// Refine the states to those of unfinished runs. Return False if there are none.
+    /// Refine the states to those of unfinished runs. Return False if none exist.
     fn check_end_conditions(&mut self, states: &mut States) -> Known<bool> {
         let plan = self.plan;
         for (section, conditions) in [(LOSSES, &plan.losses), (WINS, &plan.wins)] {
@@ -277,17 +277,19 @@ impl<'a> ReachableStates<'a> {
             Due::At(turn) => (*turn).max(self.turn + 1),
             Due::After(turns) => self.turn + turns,
         };
-        let kept = frozen.iter().map(|(column, kept)| Ok((*column, self.evaluator.value(kept, states)?)));
-        let kept = kept.collect::<Known<FrozenValues>>()?;
+        let frozen_values = frozen
+            .iter()
+            .map(|(column, frozen_values)| Ok((*column, self.evaluator.value(frozen_values, states)?)));
+        let frozen_values = frozen_values.collect::<Known<FrozenValues>>()?;
         if due <= self.horizon {
             let before = self.pending.entry(due).or_default().entry(index);
             before
                 .and_modify(|before| {
-                    for ((_, mine), (_, theirs)) in before.iter_mut().zip(&kept) {
-                        *mine = mine.join(*theirs);
+                    for ((_, own), (_, new)) in before.iter_mut().zip(&frozen_values) {
+                        *own = own.join(*new);
                     }
                 })
-                .or_insert(kept);
+                .or_insert(frozen_values);
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ impl Interval {
         self.low <= 0.0 && self.high >= 0.0
     }
 
-    /// Return the true values, or `None` if there are none.
+    /// Return the true values, or `None` without any.
     pub(super) fn only_true(self) -> Option<Self> {
         if self.texts != 0 {
             return texts::only_true(self.texts);
@@ -66,7 +66,7 @@ impl Interval {
         (low <= high).then_some(Self::new(low, high, self.whole))
     }
 
-    /// Return the false values, or `None` if there are none.
+    /// Return the false values, or `None` without any.
     pub(super) fn only_false(self) -> Option<Self> {
         if self.texts != 0 {
             return texts::only_false(self.texts);

@@ -36,7 +36,11 @@ impl List {
     }
 
     /// Narrow to arrays with some of the possible lengths.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within what `length` gave")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "within the interval of `length`"
+    )]
     pub(super) fn of_length(self, length: Interval) -> Self {
         Self { least: length.low as usize, most: length.high as usize, element: self.element }
     }
@@ -90,11 +94,11 @@ impl States {
 
     /// Join other states. Only the first `slots` columns, the slots of the state, are joined.
     pub(super) fn join(&mut self, other: &Self, slots: usize) {
-        for (mine, theirs) in self.columns.iter_mut().zip(&other.columns).take(slots) {
-            *mine = mine.join(*theirs);
+        for (own, new) in self.columns.iter_mut().zip(&other.columns).take(slots) {
+            *own = own.join(*new);
         }
-        for (mine, theirs) in self.lists.iter_mut().zip(&other.lists) {
-            *mine = mine.join(*theirs);
+        for (own, new) in self.lists.iter_mut().zip(&other.lists) {
+            *own = own.join(*new);
         }
     }
 }

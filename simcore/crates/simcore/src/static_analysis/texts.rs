@@ -67,7 +67,10 @@ impl Texts {
             return Ok(order.may_hold(one, other));
         }
         let others = self.places(other)?;
-        Ok(self.places(one)?.iter().any(|mine| others.iter().any(|theirs| order.holds(*mine, *theirs))))
+        Ok(self
+            .places(one)?
+            .iter()
+            .any(|own| others.iter().any(|others_value| order.holds(*own, *others_value))))
     }
 
     /// Narrow a set to the values that have the relation to some value of another set.
@@ -76,11 +79,11 @@ impl Texts {
             return Ok(order.narrow(value, other));
         }
         let others = self.places(other)?;
-        let kept = self
+        let narrowed = self
             .bits(value.texts)
             .filter(|(_, place)| others.iter().any(|other| order.holds(*place, *other)));
-        let kept = kept.fold(0, |kept, (bit, _)| kept | bit);
-        Ok((kept != 0).then_some(Interval::of_texts(kept)))
+        let narrowed = narrowed.fold(0, |narrowed, (bit, _)| narrowed | bit);
+        Ok((narrowed != 0).then_some(Interval::of_texts(narrowed)))
     }
 
     /// Join two optional sets.

@@ -93,7 +93,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
         self.enter(depth)?;
         let start = self.members.len();
         // Keys so far, if they are not sorted.
-        let mut known: Option<BTreeSet<B::Text>> = None;
+        let mut seen: Option<BTreeSet<B::Text>> = None;
         let mut sorted = true;
         if self.consume_byte(b'}') {
             return Ok(self.builder.object(&mut self.members, start));
@@ -108,7 +108,7 @@ impl<'a, B: Builder<'a>> Parser<'a, B> {
             let own = self.members.get(start..).unwrap_or_default();
             if own.last().is_some_and(|(last, _)| *last >= key) || !sorted {
                 sorted = false;
-                if is_duplicate(own, &mut known, &key) {
+                if is_duplicate(own, &mut seen, &key) {
                     let message =
                         format!("the key {} appears twice in one object", self.format_key_at(place));
                     return Err(self.fail_at(Code::DuplicateKey, &message, place));
@@ -355,14 +355,14 @@ fn special_bytes(word: u64) -> u64 {
 }
 
 /// Return True if an unsorted object already has a key.
-fn is_duplicate<K: Clone + Ord, V>(members: &[(K, V)], known: &mut Option<BTreeSet<K>>, key: &K) -> bool {
+fn is_duplicate<K: Clone + Ord, V>(members: &[(K, V)], seen: &mut Option<BTreeSet<K>>, key: &K) -> bool {
     if members.len() < FEW {
         return members.iter().any(|(name, _)| name == key);
     }
-    let known = known.get_or_insert_with(BTreeSet::new);
+    let seen = seen.get_or_insert_with(BTreeSet::new);
     // Add the members since the last call.
-    known.extend(members.get(known.len()..).unwrap_or_default().iter().map(|(name, _)| name.clone()));
-    known.contains(key)
+    seen.extend(members.get(seen.len()..).unwrap_or_default().iter().map(|(name, _)| name.clone()));
+    seen.contains(key)
 }
 
 /// Format a key for a message: short, and harmless to a terminal.
