@@ -35,7 +35,7 @@ pub fn play(program: &Program, plan: &[Move]) {
     for step in plan {
         let mut reloaded = restore(program, &state);
         assert_eq!(program.legal_actions(&state), program.legal_actions(&reloaded));
-        let before = written(program, &state);
+        let before = snapshot_of(program, &state);
         let results = [&mut state, &mut reloaded].map(|state| match step {
             Move::Act { action, params } => program.act(state, action, params.as_bytes()),
             Move::Step => program.step(state),
@@ -43,9 +43,9 @@ pub fn play(program: &Program, plan: &[Move]) {
         let [result, again] = results;
         assert_eq!(result, again, "a snapshot changed the run");
         if result.is_err() {
-            assert_eq!(written(program, &state), before, "a call that failed has changed the state");
+            assert_eq!(snapshot_of(program, &state), before, "a call that failed has changed the state");
         }
-        assert_eq!(written(program, &state), written(program, &reloaded));
+        assert_eq!(snapshot_of(program, &state), snapshot_of(program, &reloaded));
     }
     compare_executors(|executor, requested| program.simulate_from_with(executor, &state, requested));
     compare_executors(|executor, requested| program.dry_run_with(executor, requested));
@@ -67,10 +67,10 @@ fn compare_executors(report: impl Fn(Executor, &[u8]) -> Result<String>) {
 }
 
 fn restore(program: &Program, state: &State) -> State {
-    State::from_json(program, written(program, state).as_bytes()).expect("a snapshot can be read")
+    State::from_json(program, snapshot_of(program, state).as_bytes()).expect("a snapshot can be read")
 }
 
-fn written(program: &Program, state: &State) -> String {
+fn snapshot_of(program: &Program, state: &State) -> String {
     state.to_json(program).expect("a state can be written")
 }
 

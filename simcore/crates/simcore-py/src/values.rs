@@ -52,7 +52,7 @@ pub(crate) fn small_arguments_in<'a>(arena: &'a Bump, object: &Bound<'_, PyAny>)
 /// Objects of subclasses are not read, because their JSON may differ from that of the base class.
 fn no_larger<M: ValueBuilder>(most: Size, make: M, object: &Bound<'_, PyAny>) -> Option<M::Value> {
     // The arguments are nested in the object of the request.
-    Reader::new(make, most, false).object(object.cast_exact::<PyDict>().ok()?, nested(1).ok()?).ok()
+    Reader::new(make, most, false).object(object.cast_exact::<PyDict>().ok()?, enter_level(1).ok()?).ok()
 }
 
 /// Return a text that is not longer than a key may be.
@@ -169,13 +169,13 @@ impl<M: ValueBuilder> Reader<M> {
             return self::float(number.value()).map(|number| Some(self.make.number(number)));
         }
         if let Some(members) = as_kind::<PyDict, EXACT>(object) {
-            return self.object(members, nested(depth)?).map(Some);
+            return self.object(members, enter_level(depth)?).map(Some);
         }
         if let Some(items) = as_kind::<PyList, EXACT>(object) {
-            return self.array(items.iter(), nested(depth)?).map(Some);
+            return self.array(items.iter(), enter_level(depth)?).map(Some);
         }
         if let Some(items) = as_kind::<PyTuple, EXACT>(object) {
-            return self.array(items.iter(), nested(depth)?).map(Some);
+            return self.array(items.iter(), enter_level(depth)?).map(Some);
         }
         if object.is_none() {
             return Ok(Some(self.make.null()));
@@ -217,7 +217,7 @@ fn as_kind<'a, 'py, T: PyTypeInfo, const EXACT: bool>(
     if EXACT { object.cast_exact().ok() } else { object.cast().ok() }
 }
 
-fn nested(depth: usize) -> Result<usize> {
+fn enter_level(depth: usize) -> Result<usize> {
     if depth == MAX_DEPTH {
         return Err(Error::new(Code::TooDeep, format!("nested deeper than {MAX_DEPTH} levels")));
     }

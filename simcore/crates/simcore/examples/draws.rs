@@ -31,14 +31,14 @@ fn main() -> ExitCode {
     let wanted = std::env::args().nth(1).unwrap_or_default();
     let Some((_, order)) = ORDERS.iter().find(|(name, _)| *name == wanted) else {
         let names = ORDERS.map(|(name, _)| name).join(" | ");
-        return ended(writeln!(io::stderr(), "usage: draws {names}"), ExitCode::from(2));
+        return exit_code(writeln!(io::stderr(), "usage: draws {names}"), ExitCode::from(2));
     };
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    ended(order(&mut |value| out.write_all(&value.to_le_bytes())), ExitCode::SUCCESS)
+    exit_code(order(&mut |value| out.write_all(&value.to_le_bytes())), ExitCode::SUCCESS)
 }
 
 /// Map the result of writing to an exit code. A closed pipe is the normal end; other errors are failures.
-fn ended(written: io::Result<()>, otherwise: ExitCode) -> ExitCode {
+fn exit_code(written: io::Result<()>, otherwise: ExitCode) -> ExitCode {
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::FAILURE,
         _ => otherwise,

@@ -111,7 +111,7 @@ impl ChangeLog {
         if matches!(error.code(), Code::StateLimit | Code::TurnLimit) {
             return Err(error.at(place.to_string()));
         }
-        let failure = Failure::of(&error, place);
+        let failure = Failure::from_error(&error, place);
         self.failures.push(failure.clone());
         Ok(failure)
     }
@@ -181,7 +181,7 @@ impl Draw {
 
 impl Failure {
     /// Create the failure of a rule from an error.
-    pub(crate) fn of(error: &Error, place: fmt::Arguments<'_>) -> Self {
+    pub(crate) fn from_error(error: &Error, place: fmt::Arguments<'_>) -> Self {
         Self {
             code: error.code(),
             rule: format!("{place}{}", error.path()),

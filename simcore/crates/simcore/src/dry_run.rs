@@ -93,7 +93,7 @@ impl Program {
     ///
     /// As [`Program::dry_run`].
     pub fn dry_run_with(&self, executor: Executor, options: &[u8]) -> Result<String> {
-        let options = Options { acted: false, ..Options::read(options, self.horizon)? };
+        let options = Options { acted: false, ..Options::parse(options, self.horizon)? };
         let start = self.new_state(0);
         self.run_from(executor, &start, &options, || self.machine())
     }
@@ -118,7 +118,7 @@ impl Program {
     /// As [`Program::simulate_from`].
     pub fn simulate_from_with(&self, executor: Executor, state: &State, options: &[u8]) -> Result<String> {
         check_ongoing(state)?;
-        let options = Options::read(options, self.horizon)?;
+        let options = Options::parse(options, self.horizon)?;
         let machine = OnceCell::new();
         self.run_from(executor, state, &options, || {
             machine.get_or_init(|| Machine::new(self, state)).as_ref()
@@ -163,7 +163,7 @@ impl Program {
 
 impl Options {
     /// Parse the options of a document. The default horizon is that of the scenario.
-    fn read(document: &[u8], horizon: u64) -> Result<Self> {
+    fn parse(document: &[u8], horizon: u64) -> Result<Self> {
         Self::new(&strict_json::parse_canonical(document)?, horizon).map_err(|_| unknown())
     }
 
@@ -181,7 +181,12 @@ impl Options {
             acted: options.get("acted").map_or(Ok(false), document::boolean)?,
             digest: options.get("digest").map_or(Ok(false), document::boolean)?,
             watched: if options.get("detail").map_or(Ok(false), document::boolean)? {
-                Some(document::list_or_empty(options, "watch")?.iter().map(watched).collect::<Result<_>>()?)
+                Some(
+                    document::list_or_empty(options, "watch")?
+                        .iter()
+                        .map(parse_watched)
+                        .collect::<Result<_>>()?,
+                )
             } else {
                 None
             },
@@ -196,7 +201,7 @@ fn unknown() -> Error {
 }
 
 /// Parse a watched number, `[path, scale]`.
-fn watched(pair: &Value) -> Result<WatchedPath> {
+fn parse_watched(pair: &Value) -> Result<WatchedPath> {
     let [path, scale] = document::list(pair)? else {
         return Err(document::invalid("a path and a scale are expected"));
     };

@@ -30,7 +30,7 @@ pub fn turns(text: &str, turn_minutes: u64) -> Result<u64> {
 }
 
 fn iso(text: &str) -> Option<u64> {
-    let mut clock = Clock { text: text.strip_prefix('P')?, total: None };
+    let mut clock = DurationParser { text: text.strip_prefix('P')?, total: None };
     clock.take('W', 7 * 24 * 60);
     clock.take('D', 24 * 60);
     if clock.skip('T') {
@@ -41,7 +41,7 @@ fn iso(text: &str) -> Option<u64> {
 }
 
 fn short(text: &str) -> Option<u64> {
-    let mut clock = Clock { text, total: None };
+    let mut clock = DurationParser { text, total: None };
     clock.take('d', 24 * 60);
     clock.skip('/');
     clock.take('h', 60);
@@ -51,12 +51,12 @@ fn short(text: &str) -> Option<u64> {
 }
 
 /// Parser of a duration with its minutes so far.
-struct Clock<'a> {
+struct DurationParser<'a> {
     text: &'a str,
     total: Option<u64>,
 }
 
-impl Clock<'_> {
+impl DurationParser<'_> {
     /// Parse a count of a unit, if present.
     fn take(&mut self, unit: char, unit_minutes: u64) {
         let Some((count, rest)) = self.text.split_once(unit) else { return };

@@ -85,7 +85,10 @@ impl Effect {
     }
 
     /// Compile a list of effects of a schedule.
-    pub(crate) fn scheduled<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
+    pub(crate) fn compile_scheduled<'v>(
+        effects: &'v impl Json,
+        compiling: &mut Compiling<'v>,
+    ) -> Result<Vec<Self>> {
         document::map_items(document::list(effects)?, |_, effect| {
             Ok(Self { source: effect.to_value(), mutation: Mutation::new(effect, compiling)? })
         })
@@ -115,7 +118,7 @@ impl Mutation {
             "schedule" => Self::Schedule {
                 id: document::text(document::field(members, "id")?)?.into(),
                 due: Due::new(members, compiling.turn_minutes)?,
-                effects: Effect::scheduled(document::field(members, "effects")?, compiling)?,
+                effects: Effect::compile_scheduled(document::field(members, "effects")?, compiling)?,
             },
             operation => write(members, operation, compiling)?,
         })

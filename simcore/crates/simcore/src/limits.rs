@@ -23,12 +23,12 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    pub(crate) fn of(root: &impl Json) -> Self {
-        Self::within(root, u64::MAX)
+    pub(crate) fn measure(root: &impl Json) -> Self {
+        Self::measure_within(root, u64::MAX)
     }
 
     /// Measure a value. Stop when it exceeds `most_steps`; the size is then only a lower bound.
-    pub(crate) fn within(root: &impl Json, most_steps: u64) -> Self {
+    pub(crate) fn measure_within(root: &impl Json, most_steps: u64) -> Self {
         let mut size = Self::default();
         match root.view() {
             View::Null | View::Bool(_) | View::Number(_) => size.nodes = 1,
@@ -143,13 +143,13 @@ mod tests {
     #[test]
     fn size_counts_nodes_depth_and_text() {
         let value = strict_json::parse("{\"ab\":[1,[\"éé\"]],\"c\":{}}".as_bytes()).unwrap();
-        assert_eq!(Size::of(&value), Size { nodes: 6, deepest: 3, text: 7, longest: 4 });
+        assert_eq!(Size::measure(&value), Size { nodes: 6, deepest: 3, text: 7, longest: 4 });
     }
 
     #[test]
     fn counting_stops_at_the_step_limit() {
         let value: Value = (0..100).map(|_| Value::Null).collect();
-        assert_eq!(Size::within(&value, 50).steps(), 51);
-        assert_eq!(Size::within(&value, 101), Size::of(&value));
+        assert_eq!(Size::measure_within(&value, 50).steps(), 51);
+        assert_eq!(Size::measure_within(&value, 101), Size::measure(&value));
     }
 }

@@ -77,14 +77,14 @@ impl Scope {
     pub(crate) fn find_violations(&self, changes: &Value) -> Vec<Failure> {
         let Some(changes) = changes.as_array().filter(|changes| changes.len() <= MAX_CHANGES) else {
             let message = format!("state_changes is a list of at most {MAX_CHANGES} changes");
-            return vec![Failure::of(&invalid(&message), format_args!("/state_changes"))];
+            return vec![Failure::from_error(&invalid(&message), format_args!("/state_changes"))];
         };
         // Paths that an earlier change of the list calculates.
         let mut calculated = BTreeSet::new();
         let mut reasons = Vec::new();
         for (index, change) in changes.iter().enumerate() {
             if let Err(error) = self.check(change, &mut calculated) {
-                reasons.push(Failure::of(&error, format_args!("/state_changes/{index}")));
+                reasons.push(Failure::from_error(&error, format_args!("/state_changes/{index}")));
             }
         }
         reasons
@@ -100,7 +100,7 @@ impl Scope {
         if is_arithmetic(change.operation) && !calculated.insert(change.text.clone()) {
             // Without this check many small changes could add up to a large one that is out of scope.
             let message = "may change once in a list; combine its changes into one";
-            return Err(out_of_scope(format!("the number {} {message}", change.shown())));
+            return Err(out_of_scope(format!("the number {} {message}", change.display_path())));
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ fn check_precedents(precedents: &BTreeMap<String, Precedent>, change: &Change<'_
     if required_values(change.operation, change.value)?.is_subset(known) {
         return Ok(());
     }
-    let (operation, path, listed) = (change.operation, change.shown(), format_list(known));
+    let (operation, path, listed) = (change.operation, change.display_path(), format_list(known));
     let message = format!("the narrator may {operation} {path} only with what the scenario does: {listed}");
     Err(out_of_scope(message))
 }
@@ -259,7 +259,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    fn shown(&self) -> String {
+    fn display_path(&self) -> String {
         let shown: String = self.text.chars().take(SHOWN_PATH).collect();
         format!("'{shown}'")
     }
@@ -315,14 +315,15 @@ fn not_among(operations: &BTreeSet<&str>, operation: &str, change: &Change<'_>) 
     } else {
         format!("it may: {}", allowed.join(", "))
     };
-    out_of_scope(format!("the narrator may not {operation} {}; {mend}", change.shown()))
+    out_of_scope(format!("the narrator may not {operation} {}; {mend}", change.display_path()))
 }
 
 fn check_magnitude(change: &Change<'_>, limit: f64) -> Result<()> {
     if magnitude(change.value) <= limit {
         return Ok(());
     }
-    let (operation, path, limit) = (change.operation, change.shown(), canonical_json::number_text(limit));
+    let (operation, path, limit) =
+        (change.operation, change.display_path(), canonical_json::number_text(limit));
     Err(out_of_scope(format!("the narrator may {operation} {path} with numbers within ±{limit} only")))
 }
 

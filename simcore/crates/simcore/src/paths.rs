@@ -267,7 +267,7 @@ fn bad_path(text: &str) -> Error {
 }
 
 /// Escape a key for a JSON Pointer.
-pub(crate) fn escaped(key: &str) -> String {
+pub(crate) fn escape_pointer(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 

@@ -15,7 +15,7 @@ use crate::json_node::{Json, Members, View};
 use crate::jsonlogic::{Fields, Rule};
 use crate::narrator_scope::Scope;
 use crate::params::Params;
-use crate::paths::{Step, escaped, variable_steps};
+use crate::paths::{Step, escape_pointer, variable_steps};
 use crate::simd::Machine;
 use crate::state::Size;
 use crate::strict_json;
@@ -118,7 +118,7 @@ impl Program {
             scope: OnceLock::new(),
             machine: OnceLock::new(),
             distances: OnceLock::new(),
-            initial_size: Size::of(&initial),
+            initial_size: Size::measure(&initial),
             initial,
             entities: spec.get("entities").map_or_else(|| Vec::new().into(), Json::to_value),
             actions: map_items(spec, "actions", |action, place| Action::new(action, place, &mut shared))?,
@@ -210,7 +210,7 @@ impl Consequence {
         shared: &mut Shared<'v>,
     ) -> Result<Self> {
         let derives = match rule.get("derives") {
-            Some(derives) => compiled_derives(document::object(derives)?, &mut shared.fields)?,
+            Some(derives) => compile_derives(document::object(derives)?, &mut shared.fields)?,
             None => Vec::new(),
         };
         let effects = Effect::list(document::field(rule, "effects")?, &mut shared.effects)?;
@@ -231,14 +231,14 @@ fn map_items<'v, T: Json, C>(
 
 fn decay<T: Json>(budget: Members<'_, T>) -> Result<Vec<(String, Effect)>> {
     let Some(paths) = budget.get("decay_per_turn") else { return Ok(Vec::new()) };
-    let place = |path| format!("/negativity_budget/decay_per_turn/{}", escaped(path));
+    let place = |path| format!("/negativity_budget/decay_per_turn/{}", escape_pointer(path));
     document::object(paths)?
         .iter()
         .map(|(path, amount)| Ok((place(path), Effect::decay(path, amount)?)))
         .collect()
 }
 
-fn compiled_derives<'v, T: Json>(
+fn compile_derives<'v, T: Json>(
     expressions: Members<'v, T>,
     fields: &mut Fields<'v>,
 ) -> Result<Vec<(Arc<str>, Rule)>> {
@@ -275,7 +275,7 @@ impl<'v, T: Json> Order<'v, T> {
             return Err(document::invalid("a derived value depends on itself"));
         }
         let mut names = BTreeSet::new();
-        derive_names(expression, &mut names);
+        collect_derive_names(expression, &mut names);
         for other in &names {
             if let Some((other, expression)) = self.expressions.entry(other) {
                 self.visit(other, expression)?;
@@ -287,24 +287,24 @@ impl<'v, T: Json> Order<'v, T> {
 }
 
 /// Collect the derived values that an expression reads.
-fn derive_names<'v>(expression: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
+fn collect_derive_names<'v>(expression: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
     match expression.view() {
-        View::Array(items) => items.iter().for_each(|item| derive_names(item, names)),
+        View::Array(items) => items.iter().for_each(|item| collect_derive_names(item, names)),
         View::Object(members) => {
-            members.values().for_each(|item| derive_names(item, names));
+            members.values().for_each(|item| collect_derive_names(item, names));
             names.extend(members.get("var").and_then(variable).and_then(derive_name));
             let sought = ["missing", "missing_some"].into_iter().filter_map(|name| members.get(name));
-            sought.for_each(|operand| sought_names(operand, names));
+            sought.for_each(|operand| collect_missing_names(operand, names));
         }
         _ => {}
     }
 }
 
 /// Collect the derived values among the paths of `missing` or `missing_some`.
-fn sought_names<'v>(operand: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
+fn collect_missing_names<'v>(operand: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
     match operand.view() {
         View::Text(path) => names.extend(derive_name(path)),
-        View::Array(items) => items.iter().for_each(|item| sought_names(item, names)),
+        View::Array(items) => items.iter().for_each(|item| collect_missing_names(item, names)),
         _ => {}
     }
 }

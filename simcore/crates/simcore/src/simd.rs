@@ -13,9 +13,9 @@
 //! # Invariants
 //!
 //! - The report is that of the interpreter, byte for byte. Each lane computes the same bits as a scalar
-//!   program,   without fused multiply-add.
+//!   program, without fused multiply-add.
 //! - This executor never fails. A run is *exceptional* if a rule fails, a number becomes infinite, or an
-//!   array   may become too long. The interpreter plays it again from its start.
+//!   array may become too long. The interpreter plays it again from its start.
 //! - A replay is possible because a run depends only on its seed and its number.
 //! - If most runs are exceptional, the executor stops, and the interpreter plays the remaining runs.
 //!

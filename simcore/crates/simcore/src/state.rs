@@ -168,7 +168,7 @@ impl Scheduled {
     pub(crate) fn new(id: Arc<str>, due: u64, effects: Vec<Effect>, most_steps: u64) -> Self {
         let source =
             object([("id", Value::from(&id)), ("due", count(due)), ("effects", Effect::sources(&effects))]);
-        let size = Size::within(&source, most_steps);
+        let size = Size::measure_within(&source, most_steps);
         Self { id, due, effects, source, size }
     }
 

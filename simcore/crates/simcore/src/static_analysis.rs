@@ -62,7 +62,7 @@ mod tests {
     const LOSSES: &str = r#"[{"id": "out", "when": {"<=": [{"var": "state.n"}, 0]}}]"#;
 
     /// Return True if nothing can be proved; `sections` replace those above.
-    fn nothing(sections: &[(&str, &str)], horizon: u64) -> bool {
+    fn has_no_findings(sections: &[(&str, &str)], horizon: u64) -> bool {
         let default = [("actions", GAIN), ("loss_conditions", LOSSES)];
         program(r#"{"n": 10, "word": "x", "list": [1]}"#, &[sections, &default].concat())
             .has_no_findings(horizon)
@@ -70,15 +70,15 @@ mod tests {
 
     #[test]
     fn a_loss_in_the_last_turn_is_possible() {
-        assert!(nothing(&[], 5));
-        assert!(!nothing(&[], 4));
+        assert!(has_no_findings(&[], 5));
+        assert!(!has_no_findings(&[], 4));
     }
 
     #[test]
     fn a_certain_loss_is_left_to_the_reference() {
         let decay = ("negativity_budget", r#"{"decay_per_turn": {"state.n": 2}}"#);
-        assert!(nothing(&[decay], 9));
-        assert!(!nothing(&[decay], 10));
+        assert!(has_no_findings(&[decay], 9));
+        assert!(!has_no_findings(&[decay], 10));
     }
 
     #[test]
@@ -87,8 +87,8 @@ mod tests {
             |word: &str| format!(r#"[{{"id": "w", "when": {{"==": [{{"var": "state.word"}}, "{word}"]}}}}]"#);
         let rename = r#"[{"id": "a", "params": {}, "preconditions": {}, "effects": [
             {"op": "set", "path": "state.word", "value": "z"}, {"op": "dec", "path": "state.n", "value": 2}]}]"#;
-        assert!(nothing(&[("actions", rename), ("win_conditions", &wins("z"))], 9));
-        assert!(!nothing(&[("actions", rename), ("win_conditions", &wins("y"))], 9));
+        assert!(has_no_findings(&[("actions", rename), ("win_conditions", &wins("z"))], 9));
+        assert!(!has_no_findings(&[("actions", rename), ("win_conditions", &wins("y"))], 9));
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
             [r#"{"op": "pop", "path": "state.list"}"#, r#"{"op": "mul", "path": "state.n", "value": 1000}"#]
         {
             let actions = GAIN.replace(r#"{"op": "inc", "path": "state.n", "value": 1}"#, effect);
-            assert!(!nothing(&[("actions", &actions)], 9), "{effect}");
+            assert!(!has_no_findings(&[("actions", &actions)], 9), "{effect}");
         }
     }
 }

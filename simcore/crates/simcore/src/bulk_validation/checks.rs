@@ -37,14 +37,18 @@ pub(super) fn are_sound<'a>(spec: &'a Spec<'a>) -> bool {
         && spec.rates.1.is_none_or(|most| most >= spec.rates.0)
         && spec.actions.iter().chain(&spec.events).all(|rule| is_rule(rule, &world, &mut effects))
         && effects <= MAX_EFFECTS
-        && spec.losses.iter().chain(&spec.wins).all(|end| is_operation(end.when, Scope::bare(&world), 1))
+        && spec
+            .losses
+            .iter()
+            .chain(&spec.wins)
+            .all(|end| is_operation(end.when, Scope::for_condition(&world), 1))
         && spec.decay.iter().all(|(path, _)| is_target(Operation::Calculate, path, &world))
         && is_visible(spec, &world)
         && spec.granted.iter().all(|path| is_path(path, &world))
 }
 
 fn fits(state: &Node<'_>) -> bool {
-    let size = Size::of(state);
+    let size = Size::measure(state);
     size.nodes <= MAX_STATE_NODES && size.text <= MAX_STATE_TEXT
 }
 
@@ -63,9 +67,9 @@ fn are_distinct<'a>(ids: impl Iterator<Item = &'a str>) -> bool {
 }
 
 fn is_rule<'a>(rule: &Rule<'a>, world: &World<'a>, count: &mut usize) -> bool {
-    let scope = Scope::of(world, rule, rule.derives);
+    let scope = Scope::for_rule(world, rule, rule.derives);
     rule.params.iter().all(|(_, param)| can_be_drawn(param))
-        && is_operation(rule.when, Scope::of(world, rule, &[]), 1)
+        && is_operation(rule.when, Scope::for_rule(world, rule, &[]), 1)
         && rule.duration.is_none_or(|duration| durations::minutes(duration).is_ok())
         && rule.derives.iter().all(|(_, expression)| is_sound(expression, scope, 1))
         && derive_order(Members::<Node<'_>>(rule.derives)).is_ok()

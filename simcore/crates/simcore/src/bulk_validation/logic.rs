@@ -19,12 +19,12 @@ pub(super) struct Scope<'s, 'a> {
 
 impl<'s, 'a> Scope<'s, 'a> {
     /// Return the scope of a rule, with or without its derived values.
-    pub(super) fn of(world: &'s World<'a>, rule: &'s Rule<'a>, derives: &'a [Member<'a>]) -> Self {
+    pub(super) fn for_rule(world: &'s World<'a>, rule: &'s Rule<'a>, derives: &'a [Member<'a>]) -> Self {
         Self { world, params: &rule.params, derives, inside: false }
     }
 
     /// Return the scope of a condition.
-    pub(super) fn bare(world: &'s World<'a>) -> Self {
+    pub(super) fn for_condition(world: &'s World<'a>) -> Self {
         Self { world, params: &[], derives: &[], inside: false }
     }
 }

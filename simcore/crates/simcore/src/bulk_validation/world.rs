@@ -65,7 +65,10 @@ impl<'a> World<'a> {
     /// Return True if an effect can replace the value at the path or at one of its parents.
     pub(super) fn is_written(&self, path: &[Step<'_>]) -> bool {
         self.is_below_created(path)
-            || self.created().iter().any(|created| created.len() > path.len() && created.starts_with(path))
+            || self
+                .created_paths()
+                .iter()
+                .any(|created| created.len() > path.len() && created.starts_with(path))
     }
 
     /// Return True if the path leads through an array element that may not exist initially.
@@ -79,23 +82,23 @@ impl<'a> World<'a> {
     }
 
     fn is_below_created(&self, path: &[Step<'_>]) -> bool {
-        (1..=path.len()).any(|end| path.get(..end).is_some_and(|start| self.created().contains(start)))
+        (1..=path.len()).any(|end| path.get(..end).is_some_and(|start| self.created_paths().contains(start)))
     }
 
-    fn created(&self) -> &HashSet<Path<'a>> {
+    fn created_paths(&self) -> &HashSet<Path<'a>> {
         self.created.get_or_init(|| {
             let mut created = HashSet::new();
             for rule in self.spec.actions.iter().chain(&self.spec.events) {
-                rule.effects.iter().for_each(|effect| note_created(effect, &mut created));
+                rule.effects.iter().for_each(|effect| record_created(effect, &mut created));
             }
             created
         })
     }
 }
 
-fn note_created<'a>(effect: &Effect<'a>, created: &mut HashSet<Path<'a>>) {
+fn record_created<'a>(effect: &Effect<'a>, created: &mut HashSet<Path<'a>>) {
     match effect {
-        Effect::Schedule { effects, .. } => effects.iter().for_each(|effect| note_created(effect, created)),
+        Effect::Schedule { effects, .. } => effects.iter().for_each(|effect| record_created(effect, created)),
         Effect::Write { operation: operation @ (Operation::Set | Operation::Patch), path, value } => {
             // A malformed path is a finding anyway.
             let mut steps = Vec::new();

@@ -50,7 +50,7 @@ impl<'a> Interpreter<'a> {
         let last = self.last_turn();
         while state.turn < last {
             if let Err(error) = self.play_turn(state) {
-                self.tally.note(&Failure::of(&error, format_args!("")));
+                self.tally.note(&Failure::from_error(&error, format_args!("")));
                 return Outcome::Errored;
             }
             match state.status {

@@ -80,7 +80,7 @@ impl Tally {
         if let (Some(detail), Some(watched)) = (&mut self.detail, &options.watched) {
             for (moved, watched) in detail.moves.iter_mut().zip(watched) {
                 if let (Some(first), Some(last)) = (watched.number(first), watched.number(last)) {
-                    *moved += watched.moved(first, last);
+                    *moved += watched.movement(first, last);
                 }
             }
         }

@@ -110,7 +110,7 @@ impl WatchedPath {
 
     /// Return the movement between two numbers, in parts of the scale.
     #[expect(clippy::cast_possible_truncation, reason = "at most 2^32")]
-    pub(crate) fn moved(&self, first: f64, last: f64) -> i64 {
+    pub(crate) fn movement(&self, first: f64, last: f64) -> i64 {
         let scales = ((last - first) / self.scale).clamp(-MOST_SCALES, MOST_SCALES);
         (scales * PARTS).floor() as i64
     }
@@ -151,7 +151,7 @@ mod tests {
             (0.0, 1e9, 1 << 32),
             (1e308, -1e308, -(1 << 32)),
         ] {
-            assert_eq!(watched.moved(first, last), expected, "{first} {last}");
+            assert_eq!(watched.movement(first, last), expected, "{first} {last}");
         }
     }
 

@@ -203,8 +203,9 @@ impl<'a> Transaction<'a> {
         after: Option<&Value>,
     ) -> Result<()> {
         let most_steps = self.record.steps;
-        let size =
-            |value: Option<&Value>| value.map(|value| Size::within(value, most_steps)).unwrap_or_default();
+        let size = |value: Option<&Value>| {
+            value.map(|value| Size::measure_within(value, most_steps)).unwrap_or_default()
+        };
         let (old, new) = (size(before), size(after));
         let both = Size { nodes: old.nodes + new.nodes, text: old.text + new.text, ..new };
         self.record.charge(1 + both.steps())?;

@@ -128,7 +128,7 @@ impl View {
     /// Add the values at a path below a place.
     fn include(&mut self, place: &Place, path: &[Segment]) {
         let (Place::Object(members), [first, rest @ ..]) = (place, path) else {
-            *self = Self::of(place);
+            *self = Self::from_place(place);
             return;
         };
         let (Self::Object(seen), Segment::Key(name) | Segment::Digits(name, _)) = (self, first) else {
@@ -145,12 +145,12 @@ impl View {
     }
 
     /// Create a view of all values at a place.
-    fn of(place: &Place) -> Self {
+    fn from_place(place: &Place) -> Self {
         match place {
             Place::Slot(slot) => Self::Slot(*slot),
             Place::List(list) => Self::List(*list),
             Place::Object(members) => {
-                let members = members.iter().map(|(name, place)| (Arc::clone(name), Self::of(place)));
+                let members = members.iter().map(|(name, place)| (Arc::clone(name), Self::from_place(place)));
                 Self::Object(members.collect())
             }
         }
@@ -171,7 +171,7 @@ fn collect_reads(logic: &Value, layout: &Layout, state: &mut View) {
         Value::Object(members) => {
             for (name, operand) in members.iter() {
                 if reads_anything(name, operand) {
-                    *state = View::of(layout.root());
+                    *state = View::from_place(layout.root());
                     return;
                 }
                 outer_arguments(name, operand).for_each(|part| collect_reads(part, layout, state));

@@ -103,7 +103,7 @@ impl Budget {
     /// Add an expression that is evaluated up to `times` times in a turn.
     fn expression(&mut self, logic: &Value, per_element: u64, times: u64) -> Option<()> {
         let (fuel, once) = (u64::from(FUEL), steps(logic));
-        let made = Size::of(logic);
+        let made = Size::measure(logic);
         let room = fuel.checked_sub(once)?;
         ((made.nodes + made.text) as u64 <= MOST_MADE).then_some(())?;
         if let Some(elements) = room.checked_div(per_element) {
@@ -320,7 +320,7 @@ impl Builder<'_> {
                 let (kind, items) = self.layout.items(value.as_array()?)?;
                 (kind.is_none() || kind == Some(self.element(list)?)).then_some(())?;
                 self.budget.steps_per_element += 1 + self.layout.texts.longest() as u64 / 1024;
-                self.budget.steps += Size::of(value).steps();
+                self.budget.steps += Size::measure(value).steps();
                 mutations.push(Mutation::Assign { list, items });
             }
             (_, Target::Slot(slot)) => {
@@ -363,7 +363,7 @@ impl Builder<'_> {
 
     fn site(&mut self, effect: &Object, derives: &Names, later: &mut Vec<DeferredEffects>) -> Option<usize> {
         // Names in pending entries are already replaced by values.
-        let mut size = Size::of(&Value::from(effect.clone()));
+        let mut size = Size::measure(&Value::from(effect.clone()));
         size.text += self.layout.texts.longest() * size.nodes;
         self.scheduled.nodes += size.nodes;
         self.scheduled.text += size.text;
@@ -424,7 +424,7 @@ impl Builder<'_> {
         let lists = self.layout.lists.len();
         let texts = self.layout.slots.iter().filter(|slot| slot.kind == Kind::Text).count();
         let longest = self.layout.texts.longest();
-        let initial = Size::of(self.tree);
+        let initial = Size::measure(self.tree);
         let nodes = MAX_STATE_NODES.checked_sub(initial.nodes + self.scheduled.nodes + 1)?;
         let text = initial.text + self.scheduled.text + texts * longest;
         let text = MAX_STATE_TEXT.checked_sub(text)?;

@@ -169,7 +169,7 @@ impl Evaluation {
         expressions.iter().map(|expression| self.value(expression, data)).collect()
     }
 
-    pub(super) fn owned(&mut self, expression: &Expression, data: Data<'_>) -> Result<Value> {
+    pub(super) fn evaluate_owned(&mut self, expression: &Expression, data: Data<'_>) -> Result<Value> {
         self.value(expression, data).map(Cow::into_owned)
     }
 
@@ -201,7 +201,7 @@ impl Evaluation {
 
     #[inline(never)]
     fn list(&mut self, items: &[Expression], data: Data<'_>) -> Result<Value> {
-        let items = items.iter().map(|item| self.owned(item, data)).collect::<Result<_>>()?;
+        let items = items.iter().map(|item| self.evaluate_owned(item, data)).collect::<Result<_>>()?;
         self.charge_array(items)
     }
 

@@ -182,7 +182,7 @@ impl Evaluation {
                     }
                 } else {
                     for element in elements {
-                        items.push(self.owned(body, Data::Value(element))?);
+                        items.push(self.evaluate_owned(body, Data::Value(element))?);
                     }
                 }
                 self.charge_array(items)
@@ -215,7 +215,7 @@ impl Evaluation {
     fn reduce(&mut self, elements: &[Value], iteration: &Iteration, data: Data<'_>) -> Result<Value> {
         let mut elements = elements.iter();
         let mut total = match &iteration.start {
-            Some(start) => self.owned(start, data)?,
+            Some(start) => self.evaluate_owned(start, data)?,
             None => elements.next().cloned().unwrap_or(Value::Null),
         };
         for element in elements {
@@ -225,7 +225,7 @@ impl Evaluation {
                     self.burn(1)?;
                     self.arithmetic(*operation, arguments, Data::Members(&members))?.into()
                 }
-                body => self.owned(body, Data::Members(&members))?,
+                body => self.evaluate_owned(body, Data::Members(&members))?,
             };
         }
         Ok(total)

@@ -78,8 +78,9 @@ impl Anchors {
                             anchors.by_literal.push(Vec::new());
                         }
                         if let Some(found) = anchors.by_literal.get_mut(number) {
-                            found
-                                .extend(rows.iter().map(|&row| Candidate { row, proof: Evidence::of(test) }));
+                            found.extend(
+                                rows.iter().map(|&row| Candidate { row, proof: Evidence::from_test(test) }),
+                            );
                         }
                     }
                 }
@@ -163,7 +164,7 @@ impl Anchors {
 }
 
 impl Evidence {
-    fn of(test: &Test) -> Self {
+    fn from_test(test: &Test) -> Self {
         match test {
             Test::Contains { folds: true, .. } => Self::Holds,
             Test::Contains { text, .. } | Test::Equals { text, .. } => Self::Exactly(text.as_str().into()),

@@ -72,7 +72,7 @@ impl Condition {
             argument_roles: known(names("argument_roles")?, &tools.roles)?,
             read_only: is("read_only")?,
             destructive: is("destructive")?,
-            roles: names("roles")?.map(sorted).transpose()?,
+            roles: names("roles")?.map(sort_names).transpose()?,
             matchers: document::map_items(document::list_or_empty(when, "arguments")?, |_, matcher| {
                 Matcher::new(document::object(matcher)?, tools, lists)
             })?,
@@ -138,7 +138,7 @@ impl Condition {
     }
 }
 
-fn sorted<T: Json>(names: &[T]) -> Result<Vec<Box<str>>> {
+fn sort_names<T: Json>(names: &[T]) -> Result<Vec<Box<str>>> {
     let mut names = document::map_items(names, |_, name| document::text(name).map(Box::from))?;
     names.sort_unstable();
     Ok(names)

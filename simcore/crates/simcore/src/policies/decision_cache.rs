@@ -54,7 +54,7 @@ impl Attributes for SingleCall<'_, '_> {
         mut report: impl FnMut(bool),
     ) -> Result<(), ValueError> {
         let mut compare = |text: &str| {
-            report(among.contains(&among.kind().read(text)?));
+            report(among.contains(&among.kind().parse(text)?));
             Ok(())
         };
         let argument = self.tool.paths.get(argument as usize);

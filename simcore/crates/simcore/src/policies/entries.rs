@@ -57,14 +57,14 @@ impl Entries {
     /// Add an entry.
     fn insert(&mut self, kind: Kind, entry: &str) -> Result<()> {
         match kind {
-            Kind::Path => match &*kind.read(entry)? {
+            Kind::Path => match &*kind.parse(entry)? {
                 "" => self.everything = true,
                 path => self.above.insert(path),
             },
             Kind::Domain => self.insert_host("", entry)?,
             Kind::Email => match entry.strip_prefix("*@") {
                 Some(among) => self.insert_host("@", among)?,
-                None => self.whole.insert(&kind.read(entry)?),
+                None => self.whole.insert(&kind.parse(entry)?),
             },
             Kind::Identifier => self.whole.insert(entry),
         }

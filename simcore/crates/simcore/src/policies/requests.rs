@@ -140,7 +140,7 @@ impl Attributes for BatchRequest<'_> {
                 continue;
             }
             let Some(text) = self.requests.texts.get(*number as usize) else { continue };
-            let is_among = among.contains(text.read(among.kind())?);
+            let is_among = among.contains(text.parse(among.kind())?);
             if let Some(verdict) = verdict {
                 *verdict = Some(is_among);
             }
@@ -162,7 +162,7 @@ impl Text {
     }
 
     /// Parse the text as a value of a kind.
-    pub(super) fn read(&self, kind: Kind) -> std::result::Result<&str, ValueError> {
+    pub(super) fn parse(&self, kind: Kind) -> std::result::Result<&str, ValueError> {
         let place = match kind {
             Kind::Path => 0,
             Kind::Domain => 1,
@@ -171,7 +171,7 @@ impl Text {
         };
         let Some(read) = self.read.get(place) else { return Ok(&self.text) };
         let read = read.get_or_init(|| {
-            let read = kind.read(&self.text)?;
+            let read = kind.parse(&self.text)?;
             Ok((*read != *self.text).then(|| read.into()))
         });
         read.as_ref().map(|other| other.as_deref().unwrap_or(&self.text)).map_err(|unread| *unread)

@@ -55,7 +55,7 @@ impl Kind {
     }
 
     /// Parse a value for comparison.
-    pub(super) fn read(self, text: &str) -> ParsedValue<'_> {
+    pub(super) fn parse(self, text: &str) -> ParsedValue<'_> {
         match self {
             Self::Path => path(text),
             Self::Domain => domain(text),
@@ -232,8 +232,8 @@ fn has_labels(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn shown(kind: Kind, text: &str) -> String {
-        kind.read(text).map_or_else(|unread| unread.code.as_str().to_owned(), Cow::into_owned)
+    fn parse_to_string(kind: Kind, text: &str) -> String {
+        kind.parse(text).map_or_else(|unread| unread.code.as_str().to_owned(), Cow::into_owned)
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
             ("~/a", "BAD_PATH"),
             ("/a\0", "BAD_PATH"),
         ] {
-            assert_eq!(shown(Kind::Path, text), read, "{text:?}");
+            assert_eq!(parse_to_string(Kind::Path, text), read, "{text:?}");
         }
     }
 
@@ -290,11 +290,14 @@ mod tests {
             ("", "BAD_DOMAIN"),
             ("::1", "BAD_DOMAIN"),
         ] {
-            assert_eq!(shown(Kind::Domain, text), read, "{text:?}");
+            assert_eq!(parse_to_string(Kind::Domain, text), read, "{text:?}");
         }
-        assert_eq!(shown(Kind::Domain, &"a.".repeat(127)), "a.".repeat(127).trim_end_matches('.'));
-        assert_eq!(shown(Kind::Domain, &format!("{}aa", "a.".repeat(126))), "BAD_DOMAIN".to_owned());
-        assert_eq!(shown(Kind::Domain, &"a".repeat(64)), "BAD_DOMAIN");
+        assert_eq!(parse_to_string(Kind::Domain, &"a.".repeat(127)), "a.".repeat(127).trim_end_matches('.'));
+        assert_eq!(
+            parse_to_string(Kind::Domain, &format!("{}aa", "a.".repeat(126))),
+            "BAD_DOMAIN".to_owned()
+        );
+        assert_eq!(parse_to_string(Kind::Domain, &"a".repeat(64)), "BAD_DOMAIN");
     }
 
     #[test]
@@ -311,8 +314,8 @@ mod tests {
             ("\u{212a}@b", "BAD_EMAIL"),
             ("a b@c", "BAD_EMAIL"),
         ] {
-            assert_eq!(shown(Kind::Email, text), read, "{text:?}");
+            assert_eq!(parse_to_string(Kind::Email, text), read, "{text:?}");
         }
-        assert_eq!(shown(Kind::Email, &format!("{}@b", "a".repeat(65))), "BAD_EMAIL");
+        assert_eq!(parse_to_string(Kind::Email, &format!("{}@b", "a".repeat(65))), "BAD_EMAIL");
     }
 }

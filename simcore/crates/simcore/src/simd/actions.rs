@@ -52,7 +52,7 @@ impl Block<'_> {
             }
             choices.count(legal);
             if let Some(counters) = &mut self.counters {
-                counters.legal(index, legal);
+                counters.count_legal(index, legal);
             }
         }
         (cursor, choices)
@@ -81,7 +81,7 @@ impl Block<'_> {
             let mut hit = chosen(index, legal);
             self.set_params(index, &mut hit);
             if let Some(counters) = &mut self.counters {
-                counters.taken(index, &hit);
+                counters.count_chosen(index, &hit);
             }
             if machine.actions_masked {
                 self.run_rule::<V>(machine.actions.get(index), &hit);

@@ -41,16 +41,24 @@ impl Default for Checkpoint {
 impl WriteSets {
     pub(super) fn new(plan: &Plan) -> Self {
         Self {
-            actions: plan.actions.iter().map(|action| WriteSet::of(plan, &action.consequence)).collect(),
-            events: plan.events.iter().map(|event| WriteSet::of(plan, &event.consequence)).collect(),
-            turns: WriteSet::of_turns(plan),
+            actions: plan
+                .actions
+                .iter()
+                .map(|action| WriteSet::for_consequence(plan, &action.consequence))
+                .collect(),
+            events: plan
+                .events
+                .iter()
+                .map(|event| WriteSet::for_consequence(plan, &event.consequence))
+                .collect(),
+            turns: WriteSet::for_turns(plan),
         }
     }
 }
 
 impl WriteSet {
     /// Return the write set of a consequence.
-    fn of(plan: &Plan, consequence: &Consequence) -> Self {
+    fn for_consequence(plan: &Plan, consequence: &Consequence) -> Self {
         let mut write_set = Self::default();
         for mutation in &consequence.mutations {
             match mutation {
@@ -66,7 +74,7 @@ impl WriteSet {
     }
 
     /// Return the write set of turns, with the parameters of the first turn.
-    fn of_turns(plan: &Plan) -> Self {
+    fn for_turns(plan: &Plan) -> Self {
         let mut write_set = Self::default();
         write_set.columns.extend(0..=plan.turn);
         let params = plan.actions.iter().flat_map(|action| &action.params);

@@ -39,17 +39,17 @@ impl<'a> Counters<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn legal(&mut self, action: usize, mask: &Mask) {
+    pub(super) fn count_legal(&mut self, action: usize, mask: &Mask) {
         count(&mut self.legal, action, mask);
     }
 
     #[inline(always)]
-    pub(super) fn taken(&mut self, action: usize, mask: &Mask) {
+    pub(super) fn count_chosen(&mut self, action: usize, mask: &Mask) {
         count(&mut self.taken, action, mask);
     }
 
     #[inline(always)]
-    pub(super) fn drawn(&mut self, event: usize, mask: &Mask) {
+    pub(super) fn count_drawn(&mut self, event: usize, mask: &Mask) {
         count(&mut self.drawn, event, mask);
     }
 
@@ -69,7 +69,7 @@ impl<'a> Counters<'a> {
             if let Some((spot, first)) = *from
                 && let Some(last) = last(spot, registers, lane)
             {
-                *moved += watched.moved(first, last);
+                *moved += watched.movement(first, last);
             }
         }
     }

@@ -188,7 +188,7 @@ impl Block<'_> {
                 *open &= !*hit;
             }
             if let Some(counters) = &mut self.counters {
-                counters.drawn(index, &hit);
+                counters.count_drawn(index, &hit);
             }
             if machine.events_masked {
                 self.run_rule::<V>(machine.events.get(index), &hit);

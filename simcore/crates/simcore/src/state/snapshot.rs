@@ -70,22 +70,25 @@ fn parse_state(program: &Program, snapshot: Members<'_, Value>) -> Result<State>
     document::object(tree)?;
     document::field(snapshot, "rng_version")?;
     check_member_count(snapshot, MEMBERS + usize::from(snapshot.get("rolls").is_some()))?;
-    let mut size = Size::of(tree);
+    let mut size = Size::measure(tree);
     let mut state = State {
-        seed: seed(document::text(document::field(snapshot, "seed")?)?)?,
+        seed: parse_seed(document::text(document::field(snapshot, "seed")?)?)?,
         tree: tree.clone(),
         nodes: size.nodes,
         text: size.text,
         turn: document::count(document::field(snapshot, "turn")?)?,
         opened: document::boolean(document::field(snapshot, "opened")?)?,
         scheduled: Arc::default(),
-        lasting: entries("lasting")?.iter().map(|entry| lasting(program, entry)).collect::<Result<_>>()?,
-        log: Arc::new(entries("log")?.iter().map(log_line).collect::<Result<_>>()?),
-        status: status(program, document::object(document::field(snapshot, "status")?)?)?,
-        rolls: snapshot.get("rolls").map_or_else(|| Ok(BTreeMap::new()), rolls)?,
+        lasting: entries("lasting")?
+            .iter()
+            .map(|entry| parse_lasting(program, entry))
+            .collect::<Result<_>>()?,
+        log: Arc::new(entries("log")?.iter().map(parse_log_line).collect::<Result<_>>()?),
+        status: parse_status(program, document::object(document::field(snapshot, "status")?)?)?,
+        rolls: snapshot.get("rolls").map_or_else(|| Ok(BTreeMap::new()), parse_rolls)?,
     };
     for entry in entries("scheduled")? {
-        let entry = scheduled(program, entry)?;
+        let entry = parse_scheduled(program, entry)?;
         size.longest = size.longest.max(entry.size().longest);
         state.schedule(entry);
     }
@@ -105,21 +108,23 @@ fn check_member_count(object: Members<'_, Value>, members: usize) -> Result<()> 
     if object.len() == members { Ok(()) } else { Err(document::invalid("other members are not expected")) }
 }
 
-fn seed(text: &str) -> Result<u64> {
+fn parse_seed(text: &str) -> Result<u64> {
     let seed = text.parse().map_err(|_| document::invalid("a seed is expected"))?;
     if u64::to_string(&seed) == text { Ok(seed) } else { Err(document::invalid("a seed is expected")) }
 }
 
-fn scheduled(program: &Program, entry: &Value) -> Result<Scheduled> {
+fn parse_scheduled(program: &Program, entry: &Value) -> Result<Scheduled> {
     let entry = document::object(entry)?;
-    let effects =
-        Effect::scheduled(document::field(entry, "effects")?, &mut Compiling::new(program.turn_minutes))?;
+    let effects = Effect::compile_scheduled(
+        document::field(entry, "effects")?,
+        &mut Compiling::new(program.turn_minutes),
+    )?;
     let due = document::count(document::field(entry, "due")?)?;
     check_member_count(entry, 3)?;
     Ok(Scheduled::new(document::text(document::field(entry, "id")?)?.into(), due, effects, u64::MAX))
 }
 
-fn lasting(program: &Program, entry: &Value) -> Result<Lasting> {
+fn parse_lasting(program: &Program, entry: &Value) -> Result<Lasting> {
     let entry = document::object(entry)?;
     let id = document::text(document::field(entry, "id")?)?;
     let event = program.events.iter().position(|event| *event.id == *id);
@@ -128,7 +133,7 @@ fn lasting(program: &Program, entry: &Value) -> Result<Lasting> {
     Ok(Lasting { event, until: document::count(document::field(entry, "until")?)? })
 }
 
-fn log_line(line: &Value) -> Result<Arc<LogLine>> {
+fn parse_log_line(line: &Value) -> Result<Arc<LogLine>> {
     let line = document::object(line)?;
     check_member_count(line, 3)?;
     Ok(Arc::new(LogLine {
@@ -138,7 +143,7 @@ fn log_line(line: &Value) -> Result<Arc<LogLine>> {
     }))
 }
 
-fn status(program: &Program, given: Members<'_, Value>) -> Result<Status> {
+fn parse_status(program: &Program, given: Members<'_, Value>) -> Result<Status> {
     let status = status_from_name(program, given)?;
     let expected = status.value(program);
     if document::object(&expected)?.iter().map(text_of).eq(given.iter().map(text_of)) {
@@ -167,11 +172,14 @@ fn status_from_name(program: &Program, status: Members<'_, Value>) -> Result<Sta
     }
 }
 
-fn rolls(rolls: &Value) -> Result<BTreeMap<Arc<str>, u64>> {
-    document::object(rolls)?.iter().map(|(stream, rolled)| Ok((stream.into(), rolls_of(rolled)?))).collect()
+fn parse_rolls(rolls: &Value) -> Result<BTreeMap<Arc<str>, u64>> {
+    document::object(rolls)?
+        .iter()
+        .map(|(stream, rolled)| Ok((stream.into(), parse_roll_count(rolled)?)))
+        .collect()
 }
 
-fn rolls_of(rolled: &Value) -> Result<u64> {
+fn parse_roll_count(rolled: &Value) -> Result<u64> {
     let rolled = document::count(rolled)?;
     if (1..=MAX_ROLLS).contains(&rolled) { Ok(rolled) } else { Err(document::invalid("rolls are expected")) }
 }

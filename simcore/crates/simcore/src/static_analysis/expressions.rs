@@ -21,14 +21,14 @@ impl AbstractEvaluator {
     /// Return the possible values of an expression.
     pub(super) fn value(&self, scalar: &Scalar, states: &States) -> Known<Interval> {
         match scalar {
-            Scalar::Constant(number) => Ok(Interval::only(*number)),
+            Scalar::Constant(number) => Ok(Interval::exact(*number)),
             Scalar::Column(column) => Ok(states.column(*column)),
             Scalar::Calculation { operation, first, rest } => {
                 let first = self.value(first, states)?;
                 rest.iter()
                     .try_fold(first, |first, next| calculate(*operation, first, self.value(next, states)?))
             }
-            Scalar::Negative(operand) => Interval::only(0.0).difference(self.value(operand, states)?),
+            Scalar::Negative(operand) => Interval::exact(0.0).difference(self.value(operand, states)?),
             Scalar::Choice { condition, then, otherwise } => self.choice(condition, then, otherwise, states),
             Scalar::Truth(condition) => {
                 let may_hold = self.assume(condition, true, &mut states.clone())?;
@@ -135,7 +135,7 @@ impl AbstractEvaluator {
                 Ok(narrowed.is_some_and(|narrowed| narrow(tested, narrowed, states)))
             }
             Condition::Compare(relation, one, other) => {
-                let order = Order::of(*relation, wanted);
+                let order = Order::from_relation(*relation, wanted);
                 let (own, others_value) = (self.value(one, states)?, self.value(other, states)?);
                 Ok(self.texts.may_hold(order, own, others_value)?
                     && self.refine(one, order, others_value, states)?

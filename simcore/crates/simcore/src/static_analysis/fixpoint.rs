@@ -39,11 +39,11 @@ const WINS: usize = 3;
 impl<'a> ReachableStates<'a> {
     /// Create the initial states of a plan.
     pub(super) fn new(plan: &'a Plan, horizon: u64) -> Known<Self> {
-        let evaluator = AbstractEvaluator { texts: Texts::of(plan)? };
+        let evaluator = AbstractEvaluator { texts: Texts::collect(plan)? };
         let mut states = States::initial(&plan.layout, plan.columns);
         for (column, slot) in plan.layout.slots.iter().enumerate().filter(|(_, slot)| slot.kind == Kind::Text)
         {
-            states.put(column, evaluator.texts.text(Interval::only(slot.initial))?);
+            states.put(column, evaluator.texts.text(Interval::exact(slot.initial))?);
         }
         for (index, list) in plan.layout.lists.iter().enumerate() {
             states.put_list(index, list_of(&list.initial, list.element(), &evaluator)?);
@@ -71,7 +71,7 @@ impl<'a> ReachableStates<'a> {
         while unfinished && self.turn < self.horizon {
             self.turn += 1;
             #[expect(clippy::cast_precision_loss, reason = "a horizon has four digits")]
-            states.put(self.plan.turn, Interval::only(self.turn as f64));
+            states.put(self.plan.turn, Interval::exact(self.turn as f64));
             self.open(&mut states)?;
             self.act(&mut states)?;
             self.apply_events(&mut states)?;
@@ -152,7 +152,7 @@ impl<'a> ReachableStates<'a> {
 
     fn decay(&mut self, states: &mut States) -> Known<()> {
         for (slot, amount) in &self.plan.decay {
-            let less = states.column(*slot).difference(Interval::only(*amount))?;
+            let less = states.column(*slot).difference(Interval::exact(*amount))?;
             states.put(*slot, less.check_bounded()?);
         }
         Ok(())
@@ -215,7 +215,7 @@ impl<'a> ReachableStates<'a> {
             match mutation {
                 Mutation::Write { slot, write, value: amount } => {
                     let kind = self.plan.layout.slots.get(*slot).map(|slot| slot.kind);
-                    let amount = self.read(amount, kind, states)?;
+                    let amount = self.evaluate(amount, kind, states)?;
                     let after = write_value(*write, states.column(*slot), amount)?;
                     states.put(*slot, after);
                 }
@@ -223,14 +223,14 @@ impl<'a> ReachableStates<'a> {
                     let mut found = states.list(*list);
                     let element = found.element.filter(|_| *index < found.least).ok_or(Unknown)?;
                     let after =
-                        write_value(*write, element, self.read(amount, self.element(*list), states)?)?;
+                        write_value(*write, element, self.evaluate(amount, self.element(*list), states)?)?;
                     let is_alone = found.least == 1 && found.most == 1;
                     found.element = Some(if is_alone { after } else { element.join(after) });
                     states.put_list(*list, found);
                 }
                 Mutation::Push { list, value: item } => {
                     let found = states.list(*list);
-                    let item = self.read(item, self.element(*list), states)?.check_bounded()?;
+                    let item = self.evaluate(item, self.element(*list), states)?.check_bounded()?;
                     let element = join_options(found.element.filter(|_| found.most > 0), Some(item));
                     let grown = List { least: found.least + 1, most: found.most + 1, element };
                     self.put_list(*list, grown, states)?;
@@ -256,7 +256,7 @@ impl<'a> ReachableStates<'a> {
     }
 
     /// Evaluate a value for a place of a kind.
-    fn read(&self, scalar: &Scalar, kind: Option<Kind>, states: &States) -> Known<Interval> {
+    fn evaluate(&self, scalar: &Scalar, kind: Option<Kind>, states: &States) -> Known<Interval> {
         let found = self.evaluator.value(scalar, states)?;
         if kind == Some(Kind::Text) { self.evaluator.texts.text(found) } else { Ok(found) }
     }
@@ -326,7 +326,7 @@ fn write_value(write: Write, before: Interval, amount: Interval) -> Known<Interv
 
 /// Return an array of constant items.
 fn list_of(items: &[f64], kind: Kind, evaluator: &AbstractEvaluator) -> Known<List> {
-    let mut list = List::of(items);
+    let mut list = List::from_items(items);
     if kind == Kind::Text {
         list.element = join_values(items, kind, evaluator)?;
     }
@@ -335,7 +335,7 @@ fn list_of(items: &[f64], kind: Kind, evaluator: &AbstractEvaluator) -> Known<Li
 
 /// Return the join of constant values.
 fn join_values(values: &[f64], kind: Kind, evaluator: &AbstractEvaluator) -> Known<Option<Interval>> {
-    let values = values.iter().map(|value| Interval::only(*value));
+    let values = values.iter().map(|value| Interval::exact(*value));
     if kind != Kind::Text {
         return Ok(values.reduce(Interval::join));
     }

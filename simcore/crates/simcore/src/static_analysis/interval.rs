@@ -30,7 +30,7 @@ impl Interval {
         Self { low: 0.0, high: 0.0, whole: true, texts }
     }
 
-    pub(super) fn only(number: f64) -> Self {
+    pub(super) fn exact(number: f64) -> Self {
         Self::new(number, number, number.fract() == 0.0)
     }
 
@@ -71,7 +71,7 @@ impl Interval {
         if self.texts != 0 {
             return texts::only_false(self.texts);
         }
-        self.may_be_false().then_some(Self::only(0.0))
+        self.may_be_false().then_some(Self::exact(0.0))
     }
 
     /// Return the interval if it is bounded.
@@ -107,7 +107,7 @@ impl Interval {
             return Err(Unknown);
         }
         if self.low == self.high && other.low == other.high {
-            return Ok(Self::only(self.low % other.low + 0.0));
+            return Ok(Self::exact(self.low % other.low + 0.0));
         }
         let most = other.high.max(-other.low);
         let (low, high) = (self.low.min(0.0).max(-most), self.high.max(0.0).min(most));
@@ -146,7 +146,7 @@ pub(super) enum Order {
 
 impl Order {
     /// Return the relation, or its negation.
-    pub(super) fn of(relation: Relation, holds: bool) -> Self {
+    pub(super) fn from_relation(relation: Relation, holds: bool) -> Self {
         match (relation, holds) {
             (Relation::Less, true) => Self::Less,
             (Relation::Less, false) => Self::AtLeast,

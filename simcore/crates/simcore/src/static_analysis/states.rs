@@ -24,8 +24,8 @@ pub(super) struct States {
 const ZERO: Interval = Interval { low: 0.0, high: 0.0, whole: true, texts: 0 };
 
 impl List {
-    pub(super) fn of(items: &[f64]) -> Self {
-        let element = items.iter().map(|item| Interval::only(*item)).reduce(Interval::join);
+    pub(super) fn from_items(items: &[f64]) -> Self {
+        let element = items.iter().map(|item| Interval::exact(*item)).reduce(Interval::join);
         Self { least: items.len(), most: items.len(), element }
     }
 
@@ -66,9 +66,9 @@ impl States {
     /// Create the set with the initial state only.
     pub(super) fn initial(layout: &Layout, columns: usize) -> Self {
         let mut initial: Vec<Interval> =
-            layout.slots.iter().map(|slot| Interval::only(slot.initial)).collect();
+            layout.slots.iter().map(|slot| Interval::exact(slot.initial)).collect();
         initial.resize(columns, ZERO);
-        let lists = layout.lists.iter().map(|list| List::of(&list.initial)).collect();
+        let lists = layout.lists.iter().map(|list| List::from_items(&list.initial)).collect();
         Self { columns: initial, lists, element: ZERO, accumulator: ZERO }
     }
 

@@ -17,7 +17,7 @@ const EMPTY: u64 = 1;
 
 impl Texts {
     /// Collect the texts of a plan, if there are at most 64.
-    pub(super) fn of(plan: &Plan) -> Known<Self> {
+    pub(super) fn collect(plan: &Plan) -> Known<Self> {
         let mut places = vec![0.0];
         let layout = &plan.layout;
         let is_text = |slot: usize| layout.slots.get(slot).is_some_and(|slot| slot.kind == Kind::Text);

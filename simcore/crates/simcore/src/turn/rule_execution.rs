@@ -7,7 +7,7 @@ use crate::change_log::{ChangeLog, Failure};
 use crate::effects::{Effect, Transaction};
 use crate::error::Result;
 use crate::jsonlogic::{Data, Rule};
-use crate::paths::escaped;
+use crate::paths::escape_pointer;
 use crate::program::{Consequence, Program};
 use crate::state::State;
 use crate::value::{EMPTY_OBJECT, Object, Value, count};
@@ -95,7 +95,7 @@ fn derive(
         let value =
             with_root(program, state, params, &derives, |root| rule.evaluate_metered(root, &mut spent));
         record.charge(spent)?;
-        let value = value.map_err(|error| error.at(format!("/{}", escaped(name))))?;
+        let value = value.map_err(|error| error.at(format!("/{}", escape_pointer(name))))?;
         if let Value::Object(members) = &mut derives {
             Arc::make_mut(members).insert(Arc::clone(name), value);
         }
