@@ -23,8 +23,8 @@ struct ErrorFactory(Py<PyAny>);
 impl Rule {
     /// Compile an expression: Python objects, or JSON as `bytes`.
     #[new]
-    fn new(py: Python<'_>, logic: &Bound<'_, PyAny>, error_factory: Py<PyAny>) -> PyResult<Self> {
-        let error_factory = ErrorFactory(error_factory);
+    fn new(py: Python<'_>, logic: &Bound<'_, PyAny>, refusal: Py<PyAny>) -> PyResult<Self> {
+        let error_factory = ErrorFactory(refusal);
         let logic = value_of(logic).map_err(|error| error_factory.to_py_error(py, &error))?;
         Ok(Self { rule: jsonlogic::Rule::new(&logic), error_factory })
     }
@@ -53,8 +53,8 @@ impl Rule {
 impl Data {
     /// Parse data: Python objects, or JSON as `bytes`.
     #[new]
-    fn new(py: Python<'_>, value: &Bound<'_, PyAny>, error_factory: Py<PyAny>) -> PyResult<Self> {
-        value_of(value).map(Self).map_err(|error| ErrorFactory(error_factory).to_py_error(py, &error))
+    fn new(py: Python<'_>, value: &Bound<'_, PyAny>, refusal: Py<PyAny>) -> PyResult<Self> {
+        value_of(value).map(Self).map_err(|error| ErrorFactory(refusal).to_py_error(py, &error))
     }
 }
 
