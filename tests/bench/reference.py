@@ -1,7 +1,7 @@
 """The reference scenarios of the benchmarks, and their only source.
 
 `PYTHONPATH=tests python -m bench.reference FOLDER` writes them as FOLDER/<name>.json for the benchmarks in
-Rust, whose hand-written loops (simcore/benches/src/by_hand) play the first three by the same numbers.
+Rust, whose hand-written loops (simcore/benches/src/handwritten) play the first three by the same numbers.
 """
 
 from __future__ import annotations

@@ -109,9 +109,9 @@ def corpora() -> Iterator[tuple[str, bytes]]:
 
 def _seeds(name: str, case: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
     if name == "border" and "text" in case and len(case["text"]) < 1 << 12:
-        yield "border", case["text"].encode("utf-8")
+        yield "strict_json", case["text"].encode("utf-8")
     elif name == "logic":
-        yield "logic", f"{case['logic']}\n{case['data']}".encode()
+        yield "jsonlogic", f"{case['logic']}\n{case['data']}".encode()
     elif name == "play":
         yield "compile", json.dumps(case["spec"]).encode("utf-8")
 

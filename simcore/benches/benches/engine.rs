@@ -1,6 +1,6 @@
-//! What the engine costs in CPU time: a turn of a dry-run, a live turn, compiling, JSONLogic.
+//! Criterion benchmarks of the engine: a turn of a dry-run, a live turn, compilation, JSONLogic.
 //!
-//! CPU time and not time on the wall, because these run on machines that do other things as well.
+//! The unit is CPU time, not wall time, because the benchmarks run on shared machines.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use cpu_time::ProcessTime;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
-use simcore::logic::{Data, Rule};
+use simcore::jsonlogic::{Data, Rule};
 use simcore::value::Object;
-use simcore::{Isa, Program, border, canonical};
+use simcore::{Isa, Program, canonical_json, strict_json};
 use simcore_benches::cases;
 
 const SEED: u64 = 1;
-/// How many runs a batch has: as many as the engine plays side by side, and a few times that.
+/// Runs of a batch: a few times the number of lanes.
 const RUNS: u64 = 256;
 const SCENARIOS: [&str; 11] = [
     "numeric",
@@ -30,7 +30,7 @@ const SCENARIOS: [&str; 11] = [
     "size-200-500",
 ];
 
-/// Time on a processor, of all threads.
+/// CPU time of all threads.
 struct CpuTime;
 
 impl Measurement for CpuTime {
@@ -62,7 +62,7 @@ impl Measurement for CpuTime {
     }
 }
 
-/// A turn of a dry-run, of each scenario.
+/// Benchmark one turn of a dry-run for each scenario.
 fn dry_run(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("dry-run, one turn");
     group.sampling_mode(SamplingMode::Flat);
@@ -74,7 +74,7 @@ fn dry_run(criterion: &mut Criterion<CpuTime>) {
     }
 }
 
-/// What about so many turns take, played in batches.
+/// Return the approximate number of turns that a batch plays.
 #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
 fn play(program: &Program, turns: u64) -> Duration {
     let started = ProcessTime::now();
@@ -86,7 +86,7 @@ fn play(program: &Program, turns: u64) -> Duration {
     started.elapsed().mul_f64(turns as f64 / played as f64)
 }
 
-/// A turn of a session: an action, the rest of the turn, what both changed, and the hash of the state.
+/// Benchmark a turn of a session: an action, the rest of the turn, the diffs and the hash of the state.
 fn live_turn(criterion: &mut Criterion<CpuTime>) {
     let program = cases::program("numeric").unwrap_or_else(|message| panic!("{message}"));
     let start = program.new_state(SEED);
@@ -95,13 +95,13 @@ fn live_turn(criterion: &mut Criterion<CpuTime>) {
             let mut state = start.clone();
             let acted = program.act(&mut state, "action0", b"{}");
             let stepped = program.step(&mut state);
-            let hash = state.tree_json().map(|tree| canonical::sha256_hex(tree.as_bytes()));
+            let hash = state.tree_json().map(|tree| canonical_json::sha256_hex(tree.as_bytes()));
             black_box((acted, stepped, hash))
         });
     });
 }
 
-/// A validated document, compiled.
+/// Benchmark compilation of a validated document.
 fn compile(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("compile");
     for name in ["numeric", "large"] {
@@ -112,10 +112,10 @@ fn compile(criterion: &mut Criterion<CpuTime>) {
     }
 }
 
-/// A compiled expression over data.
+/// Benchmark evaluation of a compiled expression.
 fn evaluate(criterion: &mut Criterion<CpuTime>) {
     let document = cases::document("logic").unwrap_or_else(|message| panic!("{message}"));
-    let document = border::parse_canonical(&document).unwrap_or_else(|error| panic!("{error}"));
+    let document = strict_json::parse_canonical(&document).unwrap_or_else(|error| panic!("{error}"));
     let member = |name| document.as_object().and_then(|members| members.get(name)).cloned();
     let (Some(rules), Some(data)) = (member("rules"), member("data")) else {
         panic!("logic.json is incomplete")

@@ -1,17 +1,17 @@
-//! The reference scenarios, as `python -m bench.reference` writes them, and dry-runs of them.
+//! Reference scenarios as `python -m bench.reference` writes them, and dry-runs of them.
 
 use std::path::PathBuf;
 
-use simcore::{Executor, Isa, Program, Value, border};
+use simcore::{Executor, Isa, Program, Value, strict_json};
 
-/// Where the scenarios are unless `PERIPETY_BENCH_SPECS` names another folder.
+/// Default folder of the scenarios. `PERIPETY_BENCH_SPECS` overrides it.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/specs");
 
-/// The document of a scenario.
+/// Read the document of a scenario.
 ///
 /// # Errors
 ///
-/// A sentence that says how to write the scenarios, when they are not there.
+/// If the file is missing: a sentence with the command that writes it.
 pub fn document(name: &str) -> Result<Vec<u8>, String> {
     let folder = std::env::var_os("PERIPETY_BENCH_SPECS").unwrap_or_else(|| FOLDER.into());
     let path = PathBuf::from(folder).join(format!("{name}.json"));
@@ -20,40 +20,40 @@ pub fn document(name: &str) -> Result<Vec<u8>, String> {
     })
 }
 
-/// A scenario, compiled.
+/// Compile a scenario.
 ///
 /// # Errors
 ///
-/// A sentence about what is missing or wrong.
+/// A sentence about a missing or invalid document.
 pub fn program(name: &str) -> Result<Program, String> {
     Program::new(&document(name)?).map_err(|error| format!("{name}: {error}"))
 }
 
-/// What came of a dry-run, as far as the hand-written loops count.
+/// Counts of a dry-run that the handwritten loops produce too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Turns over all runs.
     pub turns: u64,
-    /// Runs lost, by condition in the order of their ids.
+    /// Lost runs for each condition, in the order of their ids.
     pub losses: Vec<u64>,
     /// Runs that reached the horizon.
     pub survived: u64,
-    /// Of the outcome, turns and final state of each run; empty where it was not asked for.
+    /// SHA-256 over outcome, turns and final state of each run. Empty if not requested.
     pub digest: String,
 }
 
-/// Play runs 0 … `runs` − 1 of the persona `random` on one thread, with these instructions where they help.
+/// Play runs 0 … `runs` − 1 of the persona `random` on one thread with an instruction set.
 ///
 /// # Errors
 ///
-/// A sentence about what the engine refused or left out.
+/// A sentence about an error or a missing count of the engine.
 pub fn dry_run(program: &Program, isa: Isa, seed: u64, runs: u64, digest: bool) -> Result<Counts, String> {
     let options = format!(
         r#"{{"digest":{digest},"first_run":0,"persona":"random","runs":{runs},"seed":"{seed}","threads":1}}"#
     );
-    let report = program.dry_run_by(Executor::Lockstep(isa), options.as_bytes());
+    let report = program.dry_run_with(Executor::Lockstep(isa), options.as_bytes());
     let report = report.map_err(|error| error.to_string())?;
-    let report = border::parse_canonical(report.as_bytes()).map_err(|error| error.to_string())?;
+    let report = strict_json::parse_canonical(report.as_bytes()).map_err(|error| error.to_string())?;
     counts(&report).ok_or_else(|| "the report lacks a member".to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! What the engine is measured with: the reference scenarios, and hand-written loops of three of them.
+//! Benchmark support: the reference scenarios, and handwritten loops of three of them.
 
-pub mod by_hand;
 pub mod cases;
+pub mod handwritten;

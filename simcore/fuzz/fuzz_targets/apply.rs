@@ -1,4 +1,5 @@
-//! Scenarios that are made from the input, and a plan to play them by: turns, snapshots and dry-runs keep their promises.
+//! Fuzz target: generated scenarios are played with turns, snapshots and dry-runs, and the invariants are
+//! checked.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

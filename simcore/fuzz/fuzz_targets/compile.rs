@@ -1,14 +1,14 @@
-//! Any bytes as a scenario, checked by nobody: it is refused, or it plays without a panic.
+//! Fuzz target: any bytes as an unchecked scenario are rejected, or played without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use simcore::{Program, border, canonical};
-use simcore_fuzz::survive;
+use simcore::{Program, canonical_json, strict_json};
+use simcore_fuzz::play_unchecked;
 
 fuzz_target!(|document: &[u8]| {
-    let Ok(value) = border::parse(document) else { return };
-    let text = canonical::text(&value).expect("what was parsed can be written");
+    let Ok(value) = strict_json::parse(document) else { return };
+    let text = canonical_json::text(&value).expect("a parsed value can be written");
     if let Ok(program) = Program::new(text.as_bytes()) {
-        survive(&program);
+        play_unchecked(&program);
     }
 });

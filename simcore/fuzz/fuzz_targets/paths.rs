@@ -1,14 +1,14 @@
-//! Any text as a path and as a variable: what is a path is written back so that it means the same.
+//! Fuzz target: any text as a path and as a variable. The format of a path parses to the same path.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use simcore::paths::{format_path, lookup, parse_path, split_variable};
-use simcore::{border, durations};
+use simcore::{durations, strict_json};
 
 const STATE: &[u8] = br#"{"state": {"a": [1, {"b": "x"}, [2]], "0": {"1": true}, "odd key": null}}"#;
 
 fuzz_target!(|text: &str| {
-    let state = border::parse(STATE).expect("it is JSON");
+    let state = strict_json::parse(STATE).expect("it is JSON");
     if let Ok(path) = parse_path(text) {
         assert_eq!(parse_path(&format_path(&path)).as_ref(), Ok(&path));
         let _ = lookup(&state, &path);

@@ -1,19 +1,19 @@
-//! Scenarios made from arbitrary bytes: valid in form, and free in what their rules do.
+//! Scenarios from arbitrary bytes: valid in form, with arbitrary rules.
 
 use std::fmt::Write as _;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-/// A scenario, and what is done in it.
+/// A scenario, and the calls to make.
 #[derive(Debug)]
 pub struct Case {
     /// The canonical document.
     pub document: String,
-    /// What is done, in order.
+    /// The calls in order.
     pub plan: Vec<Move>,
 }
 
-/// One call.
+/// One call of the engine.
 #[derive(Debug)]
 pub enum Move {
     /// Take an action.
@@ -132,7 +132,7 @@ impl<'a> Arbitrary<'a> for Move {
     }
 }
 
-/// Writes a document; what the input no longer decides is the first of its choices.
+/// Writer of a document. If the input is exhausted, it selects the first choice.
 struct Writer<'u, 'a> {
     u: &'u mut Unstructured<'a>,
     out: String,
@@ -152,7 +152,7 @@ impl Writer<'_, '_> {
             w.close("}")
         })?;
         self.out += r#"],"loss_conditions":["#;
-        self.each(2, |w, n| w.ending("l", n))?;
+        self.each(2, |w, n| w.write_end_condition("l", n))?;
         self.out += r#"],"negativity_budget":{"decay_per_turn":{"state.n0":"#;
         self.one_of(&["0.5", "0", "-1", "1e308"])?;
         self.out += r#"}},"random_events":["#;
@@ -169,7 +169,7 @@ impl Writer<'_, '_> {
         self.out += r#"],"state":{"flag":true,"items":[1,2],"n0":"#;
         self.one_of(&["1", "0", "10", "1e308"])?;
         self.out += r#","n1":2,"note":"x","tree":{"list":[],"n":3},"words":["é"]},"win_conditions":["#;
-        self.each(1, |w, n| w.ending("w", n))?;
+        self.each(1, |w, n| w.write_end_condition("w", n))?;
         self.out += "]}";
         Ok(self.out)
     }
@@ -189,24 +189,24 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    fn quoted(&mut self, texts: &[&str]) -> Result<()> {
+    fn write_quoted(&mut self, texts: &[&str]) -> Result<()> {
         let _ = write!(self.out, "\"{}\"", self.u.choose(texts)?);
         Ok(())
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it ends what is fallible")]
+    #[expect(clippy::unnecessary_wraps, reason = "it ends the fallible part")]
     fn close(&mut self, text: &str) -> Result<()> {
         self.out += text;
         Ok(())
     }
 
-    fn ending(&mut self, kind: &str, n: usize) -> Result<()> {
+    fn write_end_condition(&mut self, kind: &str, n: usize) -> Result<()> {
         let _ = write!(self.out, r#"{{"id":"{kind}{n}","when":{{"and":[{{">":[{{"var":"turn"}},2]}},"#);
         self.expression(3, false)?;
         self.close("]}}")
     }
 
-    /// The members of an action or event that say what it does.
+    /// Write the consequence of an action or event.
     fn consequence(&mut self) -> Result<()> {
         self.out += r#""derives":{"d0":"#;
         self.expression(4, false)?;
@@ -224,10 +224,18 @@ impl Writer<'_, '_> {
     fn effect(&mut self, depth: usize) -> Result<()> {
         let most = if depth < 3 { 6 } else { 5 };
         match self.u.int_in_range(0..=most)? {
-            0 => self.writing(&["inc", "dec", "mul"], NUMBERS, AMOUNTS),
-            1 => self.writing(&["set"], &[NUMBERS, ARRAYS, &["state.note", "state.tree"]].concat(), LITERALS),
-            2 => self.writing(&["push"], ARRAYS, LITERALS),
-            3 => self.writing(&["patch"], OBJECTS, &["{}", r#"{"n":5,"p":"x"}"#, r#"{"é":[1]}"#, "\"d0\""]),
+            0 => self.write_effect(&["inc", "dec", "mul"], NUMBERS, AMOUNTS),
+            1 => self.write_effect(
+                &["set"],
+                &[NUMBERS, ARRAYS, &["state.note", "state.tree"]].concat(),
+                LITERALS,
+            ),
+            2 => self.write_effect(&["push"], ARRAYS, LITERALS),
+            3 => self.write_effect(
+                &["patch"],
+                OBJECTS,
+                &["{}", r#"{"n":5,"p":"x"}"#, r#"{"é":[1]}"#, "\"d0\""],
+            ),
             4 => {
                 self.out += r#"{"op":"pop","path":""#;
                 self.one_of(ARRAYS)?;
@@ -236,7 +244,7 @@ impl Writer<'_, '_> {
             5 => self.close(r#"{"message":"x","op":"addlog"}"#),
             _ => {
                 self.out += r#"{"op":"schedule","id":"#;
-                self.quoted(&["s0", "s1"])?;
+                self.write_quoted(&["s0", "s1"])?;
                 self.out += ",";
                 self.one_of(&[r#""after":1"#, r#""after":"3h""#, r#""at":2"#, r#""at":"P1D""#])?;
                 self.out += r#","effects":"#;
@@ -246,11 +254,11 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn writing(&mut self, ops: &[&str], paths: &[&str], values: &[&str]) -> Result<()> {
+    fn write_effect(&mut self, ops: &[&str], paths: &[&str], values: &[&str]) -> Result<()> {
         self.out += r#"{"op":"#;
-        self.quoted(ops)?;
+        self.write_quoted(ops)?;
         self.out += r#","path":"#;
-        self.quoted(paths)?;
+        self.write_quoted(paths)?;
         self.out += r#","value":"#;
         self.one_of(values)?;
         self.close("}")
@@ -271,12 +279,12 @@ impl Writer<'_, '_> {
             0 => self.one_of(LITERALS),
             1 => {
                 self.out += r#"{"var":"#;
-                self.quoted(if inside { INSIDE } else { READ })?;
+                self.write_quoted(if inside { INSIDE } else { READ })?;
                 self.close("}")
             }
             2 => {
                 self.out += "{";
-                self.quoted(ITERATORS)?;
+                self.write_quoted(ITERATORS)?;
                 self.out += ":[";
                 self.expression(depth - 1, inside)?;
                 self.out += ",";
@@ -294,7 +302,7 @@ impl Writer<'_, '_> {
             }
             _ => {
                 self.out += "{";
-                self.quoted(OPERATORS)?;
+                self.write_quoted(OPERATORS)?;
                 self.out += ":[";
                 let count = self.u.int_in_range(1..=3)?;
                 self.each(count, |w, _| w.expression(depth - 1, inside))?;

@@ -1,29 +1,33 @@
-//! The engine against the hand-written loops.
+//! Comparison of the engine with the handwritten loops.
 //!
-//! `limit compare` checks that both play the same, then lets them take turns and prints nanoseconds of CPU time for a
-//! turn, one line of JSON for each scenario; `limit loops` does so with the loops alone, for builds that are there for
-//! them. `limit play SIDE SCENARIO RUNS` plays only one, for tools that count instructions, and prints the turns played.
+//! `limit compare` checks that both play the same runs. It then measures them alternately and prints
+//! nanoseconds of CPU time per turn, one line of JSON for each scenario.
+//!
+//! `limit loops` measures the loops only, for builds with other instruction sets.
+//!
+//! `limit play SIDE SCENARIO RUNS` plays one side, for tools that count instructions, and prints the number
+//! of turns.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use cpu_time::ProcessTime;
 use simcore::{Isa, Program};
-use simcore_benches::by_hand::{self, Mixed, Numeric, Scenario, Scheduled};
 use simcore_benches::cases::{self, Counts};
+use simcore_benches::handwritten::{self, Mixed, Numeric, Scenario, Scheduled};
 
 const SEED: u64 = 1;
-/// How many runs have to come out the same.
+/// Number of runs that must have equal results.
 const CHECKED: u64 = 10_000;
-/// Rounds of which the best counts, the sides taking turns.
+/// Measurement rounds. The sides alternate, and the best round counts.
 const ROUNDS: usize = 7;
-/// About how long one measurement takes.
+/// Approximate duration of one measurement.
 const NANOSECONDS: f64 = 1e8;
 
-/// The instructions that the engine can be held to, by name.
+/// Instruction sets of the engine, by name.
 const ENGINES: [(&str, Isa); 3] = [("baseline", Isa::Baseline), ("avx2", Isa::Avx2), ("avx512", Isa::Avx512)];
 
-/// A scenario that was written by hand.
+/// A scenario with a handwritten loop.
 struct Case {
     name: &'static str,
     hand: fn(u64, u64) -> Counts,
@@ -33,19 +37,19 @@ struct Case {
 const CASES: [Case; 3] = [case::<Numeric>("numeric"), case::<Mixed>("mixed"), case::<Scheduled>("scheduled")];
 
 const fn case<S: Scenario>(name: &'static str) -> Case {
-    Case { name, hand: by_hand::dry_run::<S>, digest: by_hand::digest::<S> }
+    Case { name, hand: handwritten::dry_run::<S>, digest: handwritten::digest::<S> }
 }
 
-/// Somebody who plays so many runs.
+/// A name and a function that plays a number of runs.
 type Side<'a> = (&'static str, Box<dyn Fn(u64) -> Result<Counts, String> + 'a>);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
-        ["compare"] => CASES.iter().try_for_each(|case| say(&case.compare(usize::MAX)?)),
-        ["loops"] => CASES.iter().try_for_each(|case| say(&case.compare(1)?)),
-        ["play", side, name, runs] => play(side, name, runs).and_then(|turns| say(&turns.to_string())),
+        ["compare"] => CASES.iter().try_for_each(|case| print_line(&case.compare(usize::MAX)?)),
+        ["loops"] => CASES.iter().try_for_each(|case| print_line(&case.compare(1)?)),
+        ["play", side, name, runs] => play(side, name, runs).and_then(|turns| print_line(&turns.to_string())),
         _ => Err("usage: limit compare | limit loops | limit play hand|baseline|avx2|avx512 SCENARIO RUNS"
             .to_owned()),
     };
@@ -58,25 +62,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn say(line: &str) -> Result<(), String> {
+fn print_line(line: &str) -> Result<(), String> {
     writeln!(io::stdout(), "{line}").map_err(|error| error.to_string())
 }
 
 fn play(wanted: &str, scenario: &str, runs: &str) -> Result<u64, String> {
-    let runs = runs.parse().map_err(|_| format!("{runs} is no number of runs"))?;
+    let runs = runs.parse().map_err(|_| format!("RUNS: not a number: {runs}"))?;
     let case = CASES.iter().find(|case| case.name == scenario);
-    let case = case.ok_or_else(|| format!("{scenario} is not written by hand"))?;
+    let case = case.ok_or_else(|| format!("SCENARIO: no handwritten loop: {scenario}"))?;
     let program = cases::program(scenario)?;
     let (_, side) = case
         .sides(&program)
         .into_iter()
         .find(|(name, _)| *name == wanted)
-        .ok_or_else(|| format!("there is no {wanted} here"))?;
+        .ok_or_else(|| format!("{wanted}: not supported by this processor"))?;
     Ok(side(runs)?.turns)
 }
 
 impl Case {
-    /// The loop, then the engine with each set of instructions that this processor has.
+    /// Return the loop, then the engine with each instruction set that this processor supports.
     fn sides<'a>(&'a self, program: &'a Program) -> Vec<Side<'a>> {
         let mut sides: Vec<Side<'a>> = vec![("hand", Box::new(|runs| Ok((self.hand)(SEED, runs))))];
         for (name, isa) in ENGINES.into_iter().filter(|(_, isa)| isa.is_available()) {
@@ -85,7 +89,7 @@ impl Case {
         sides
     }
 
-    /// Check, then measure the first sides.
+    /// Check all sides, then measure the first ones.
     fn compare(&self, measured: usize) -> Result<String, String> {
         let program = cases::program(self.name)?;
         self.check(&program)?;
@@ -95,11 +99,11 @@ impl Case {
         let mut best = vec![f64::INFINITY; sides.len()];
         for round in 0..=ROUNDS {
             for (((_, side), runs), best) in sides.iter().zip(&mut runs).zip(&mut best) {
-                let (taken, turns) = measure(side, *runs)?;
+                let (elapsed, turns) = measure(side, *runs)?;
                 if round == 0 {
-                    *runs = enough(*runs, taken);
+                    *runs = runs_per_measurement(*runs, elapsed);
                 } else {
-                    *best = best.min(taken / turns);
+                    *best = best.min(elapsed / turns);
                 }
             }
         }
@@ -108,7 +112,7 @@ impl Case {
         Ok(format!(r#"{{"scenario":"{}",{}}}"#, self.name, figures.join(",")))
     }
 
-    /// All must give the same counts, and the same final state of each run.
+    /// Check that all sides give the same counts and the same final state of each run.
     fn check(&self, program: &Program) -> Result<(), String> {
         let mut hand = (self.hand)(SEED, CHECKED);
         hand.digest = (self.digest)(SEED, CHECKED).map_err(|error| error.to_string())?;
@@ -125,7 +129,7 @@ impl Case {
     }
 }
 
-/// CPU time in nanoseconds, and turns.
+/// Measure CPU time in nanoseconds, and count turns.
 #[expect(clippy::cast_precision_loss, reason = "both are far below 2^53")]
 fn measure(side: impl Fn(u64) -> Result<Counts, String>, runs: u64) -> Result<(f64, f64), String> {
     let started = ProcessTime::now();
@@ -133,13 +137,13 @@ fn measure(side: impl Fn(u64) -> Result<Counts, String>, runs: u64) -> Result<(f
     Ok((started.elapsed().as_nanos() as f64, counts.turns as f64))
 }
 
-/// How many runs take about as long as a measurement should, in whole blocks.
+/// Return the number of runs, in whole blocks, that one measurement takes.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
     reason = "a positive number of runs, roughly"
 )]
-fn enough(runs: u64, taken: f64) -> u64 {
-    ((runs as f64 * NANOSECONDS / taken) as u64).next_multiple_of(64)
+fn runs_per_measurement(runs: u64, elapsed: f64) -> u64 {
+    ((runs as f64 * NANOSECONDS / elapsed) as u64).next_multiple_of(64)
 }

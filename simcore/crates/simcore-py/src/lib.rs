@@ -1,9 +1,10 @@
-//! Python bindings of the engine: each function hands its bytes on and turns a refusal into a `SimcoreError`.
+//! Python bindings of the engine. Each function passes bytes through and converts an error to a
+//! `SimcoreError`.
 
-mod making;
 mod patterns;
 mod policies;
 mod rules;
+mod to_python;
 mod values;
 
 use std::borrow::Cow;
@@ -13,10 +14,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use simcore::{Executor, Spotless, border, canonical, logic, rng};
+use simcore::{Executor, ValidatedSpec, canonical_json, jsonlogic, rng, strict_json};
 
-/// Programs are many small values, made by one thread and freed by another; the allocator of the C library takes a
-/// quarter of the time of checking documents.
+/// A program consists of many small values that one thread creates and another frees. With the C library's
+/// allocator, validation takes a quarter longer.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -46,7 +47,7 @@ mod _native {
 #[pyclass(frozen, module = "peripety_simcore")]
 struct Program(Arc<simcore::Program>);
 
-/// One run of a scenario. It knows its program.
+/// State of one run, with its program.
 #[pyclass(frozen, module = "peripety_simcore")]
 struct State {
     program: Arc<simcore::Program>,
@@ -55,110 +56,110 @@ struct State {
 
 #[pymethods]
 impl Program {
-    /// The initial state under a seed.
+    /// Return the initial state under a seed.
     fn new_state(&self, seed: u64) -> State {
         State::new(&self.0, self.0.new_state(seed))
     }
 
-    /// A state from its snapshot.
+    /// Restore a state from its snapshot.
     fn load_state(&self, snapshot: &[u8]) -> PyResult<State> {
-        let run = simcore::State::from_json(&self.0, snapshot).map_err(raised)?;
+        let run = simcore::State::from_json(&self.0, snapshot).map_err(to_py_error)?;
         Ok(State::new(&self.0, run))
     }
 
-    /// Play many runs without a model; the JSON of a `DryRunReport`.
+    /// Play many runs without a model. Return the JSON of a `DryRunReport`.
     fn dry_run(&self, py: Python<'_>, options: &[u8]) -> PyResult<Vec<u8>> {
         bytes(py.detach(|| self.0.dry_run(options)))
     }
 
-    /// As `dry_run`, by a given executor, which changes nothing but the time it takes: for tests and benchmarks.
+    /// As `dry_run`, with a given executor, which affects the duration only. For tests and benchmarks.
     fn dry_run_by(&self, py: Python<'_>, executor: &str, options: &[u8]) -> PyResult<Vec<u8>> {
-        let executor = named(executor)?;
-        bytes(py.detach(|| self.0.dry_run_by(executor, options)))
+        let executor = executor_from_name(executor)?;
+        bytes(py.detach(|| self.0.dry_run_with(executor, options)))
     }
 
-    /// Whether it is known that nothing can be proved within so many turns.
+    /// Return True if it is certain that nothing can be proved within `horizon` turns.
     fn proves_nothing(&self, py: Python<'_>, horizon: u64) -> bool {
-        py.detach(|| self.0.proves_nothing(horizon))
+        py.detach(|| self.0.has_no_findings(horizon))
     }
 
-    /// Whether ordinary runs are played in lockstep.
+    /// Return True if ordinary runs are vectorised.
     fn plays_in_lockstep(&self) -> bool {
-        self.0.plays_in_lockstep()
+        self.0.is_vectorised()
     }
 }
 
 #[pymethods]
 impl State {
-    /// An independent copy.
+    /// Return an independent copy.
     fn fork(&self) -> Self {
         Self::new(&self.program, self.run().clone())
     }
 
-    /// JSON list of the ids of the actions that could be taken now.
+    /// Return the ids of the legal actions as a JSON list.
     fn legal_actions(&self) -> PyResult<Vec<u8>> {
         bytes(self.program.legal_actions(&self.run()))
     }
 
-    /// Take an action; the JSON of an `ActResult`.
+    /// Take an action. Return the JSON of an `ActResult`.
     fn act(&self, action_id: &str, params: &[u8]) -> PyResult<Vec<u8>> {
         bytes(self.program.act(&mut self.run(), action_id, params))
     }
 
-    /// Apply the narrator's own changes; the JSON of an `ActResult`.
+    /// Apply the narrator's changes. Return the JSON of an `ActResult`.
     fn narrate(&self, changes: &[u8]) -> PyResult<Vec<u8>> {
         bytes(self.program.narrate(&mut self.run(), changes))
     }
 
-    /// Finish the turn; the JSON of a `StepResult`.
+    /// Finish the turn. Return the JSON of a `StepResult`.
     fn step(&self) -> PyResult<Vec<u8>> {
         bytes(self.program.step(&mut self.run()))
     }
 
-    /// Roll in the current turn; the JSON of a `RollResult`.
+    /// Roll in the current turn. Return the JSON of a `RollResult`.
     fn roll(&self, request: &[u8]) -> PyResult<Vec<u8>> {
         bytes(self.program.roll(&mut self.run(), request))
     }
 
-    /// Play many runs that begin with a copy of this state; the JSON of a `DryRunReport`.
+    /// Play many runs from a copy of this state. Return the JSON of a `DryRunReport`.
     fn futures(&self, py: Python<'_>, options: &[u8]) -> PyResult<Vec<u8>> {
         let start = self.run().clone();
-        bytes(py.detach(|| self.program.futures(&start, options)))
+        bytes(py.detach(|| self.program.simulate_from(&start, options)))
     }
 
-    /// As `futures`, by a given executor: for tests and benchmarks.
+    /// As `futures`, with a given executor. For tests and benchmarks.
     fn futures_by(&self, py: Python<'_>, executor: &str, options: &[u8]) -> PyResult<Vec<u8>> {
-        let executor = named(executor)?;
+        let executor = executor_from_name(executor)?;
         let start = self.run().clone();
-        bytes(py.detach(|| self.program.futures_by(executor, &start, options)))
+        bytes(py.detach(|| self.program.simulate_from_with(executor, &start, options)))
     }
 
-    /// Whether ordinary futures of this state are played in lockstep.
+    /// Return True if ordinary runs from this state are vectorised.
     fn plays_on_in_lockstep(&self) -> bool {
-        self.program.plays_on_in_lockstep(&self.run())
+        self.program.is_vectorised_from(&self.run())
     }
 
-    /// Everything needed to go on from here, as canonical JSON.
+    /// Return a complete snapshot as canonical JSON.
     fn to_json(&self) -> PyResult<Vec<u8>> {
         bytes(self.run().to_json(&self.program))
     }
 
-    /// The scenario's own state tree, as canonical JSON.
+    /// Return the state tree of the scenario as canonical JSON.
     fn tree(&self) -> PyResult<Vec<u8>> {
         bytes(self.run().tree_json())
     }
 
-    /// SHA-256 of the canonical state tree, in hex.
+    /// Return the SHA-256 of the canonical state tree in hexadecimal digits.
     fn hash(&self) -> PyResult<String> {
-        self.run().hash().map_err(raised)
+        self.run().hash().map_err(to_py_error)
     }
 
-    /// How many turns are complete.
+    /// Return the number of complete turns.
     fn turn(&self) -> u64 {
         self.run().turn()
     }
 
-    /// Whether the run goes on, as canonical JSON.
+    /// Return the status of the run as canonical JSON.
     fn status(&self) -> PyResult<Vec<u8>> {
         bytes(self.run().status_json(&self.program))
     }
@@ -169,43 +170,43 @@ impl State {
         Self { program: Arc::clone(program), run: Mutex::new(run) }
     }
 
-    /// The run, locked. Its lock is never held across a release of the GIL, so that nobody ever waits for it.
+    /// Lock the run. The lock is never held while the GIL is released, so it is never contended.
     fn run(&self) -> MutexGuard<'_, simcore::State> {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The canonical bytes of a document that passes the strict JSON border.
+/// Return the canonical bytes of a document that the strict JSON parser accepts.
 #[pyfunction]
 fn parse(document: &[u8]) -> PyResult<Vec<u8>> {
-    bytes(border::parse(document).and_then(|value| canonical::text(&value)))
+    bytes(strict_json::parse(document).and_then(|value| canonical_json::text(&value)))
 }
 
-/// The canonical bytes of a JSONLogic expression's value over data, both canonical.
+/// Evaluate a JSONLogic expression over data, both canonical. Return the canonical bytes of the value.
 #[pyfunction]
 fn evaluate(logic: &[u8], data: &[u8]) -> PyResult<Vec<u8>> {
-    let logic = border::parse_canonical(logic).map_err(raised)?;
-    let data = border::parse_canonical(data).map_err(raised)?;
-    bytes(logic::evaluate(&logic, &data).and_then(|value| canonical::text(&value)))
+    let logic = strict_json::parse_canonical(logic).map_err(to_py_error)?;
+    let data = strict_json::parse_canonical(data).map_err(to_py_error)?;
+    bytes(jsonlogic::evaluate(&logic, &data).and_then(|value| canonical_json::text(&value)))
 }
 
-/// A program from a validated document.
+/// Compile a program from a validated document.
 #[pyfunction]
 fn compile(py: Python<'_>, document: &[u8]) -> PyResult<Program> {
-    let program = py.detach(|| simcore::Program::new(document)).map_err(raised)?;
+    let program = py.detach(|| simcore::Program::new(document)).map_err(to_py_error)?;
     Ok(Program(Arc::new(program)))
 }
 
 /// Canonical bytes and their hash.
 type Shown<'py> = (Bound<'py, PyBytes>, String);
 
-/// For each document that is spotless its canonical bytes and their hash; for others `None`.
+/// Return canonical bytes and hash of each certainly valid document, and `None` for the others.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "as Python hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature of a Python method")]
 fn screen(py: Python<'_>, documents: Vec<PyBackedBytes>, threads: usize) -> PyResult<Vec<Option<Shown<'_>>>> {
-    let screened = py.detach(|| simcore::screen_all(&documents, threads));
-    let show = |(given, one): (&PyBackedBytes, Option<Spotless<'_>>)| {
-        let Some(Spotless { document, hash }) = one else { return Ok(None) };
+    let screened = py.detach(|| simcore::validate_many(&documents, threads));
+    let show = |(given, one): (&PyBackedBytes, Option<ValidatedSpec<'_>>)| {
+        let Some(ValidatedSpec { document, hash }) = one else { return Ok(None) };
         let document = match document {
             Cow::Borrowed(_) => given.into_pyobject(py)?,
             Cow::Owned(written) => PyBytes::new(py, &written),
@@ -215,29 +216,29 @@ fn screen(py: Python<'_>, documents: Vec<PyBackedBytes>, threads: usize) -> PyRe
     documents.iter().zip(screened).map(show).collect()
 }
 
-/// One keyed 64-bit draw.
+/// Return one keyed 64-bit draw.
 #[pyfunction]
 fn draw(seed: u64, stream: &str, turn: u64, index: u64) -> u64 {
     rng::draw(seed, rng::stream_key(stream), turn, index)
 }
 
-/// The seed of dry-run number `run`.
+/// Return the seed of dry-run number `run`.
 #[pyfunction]
 fn run_seed(seed: u64, run: u64) -> u64 {
     rng::run_seed(seed, run)
 }
 
-fn named(executor: &str) -> PyResult<Executor> {
-    Executor::named(executor).ok_or_else(|| {
+fn executor_from_name(executor: &str) -> PyResult<Executor> {
+    Executor::from_name(executor).ok_or_else(|| {
         PyValueError::new_err("the executor is interpreter, or an instruction set of this processor")
     })
 }
 
 fn bytes(text: simcore::Result<String>) -> PyResult<Vec<u8>> {
-    text.map(String::into_bytes).map_err(raised)
+    text.map(String::into_bytes).map_err(to_py_error)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
-fn raised(error: simcore::Error) -> PyErr {
+#[expect(clippy::needless_pass_by_value, reason = "the signature of `map_err`")]
+fn to_py_error(error: simcore::Error) -> PyErr {
     SimcoreError::new_err((error.code().as_str(), error.message().to_owned(), error.path().to_owned()))
 }

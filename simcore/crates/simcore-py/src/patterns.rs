@@ -1,22 +1,22 @@
-//! Patterns: an index that is made once, and asked with the texts of a subject.
+//! Patterns: an index that is built once and searched with the texts of a subject.
 
 use pyo3::prelude::*;
 use simcore::patterns::{self, Predicate, Row, Subject};
 
-/// What one text is held against: the text or expression; whether it is an expression, the whole text, and in
-/// which case; and what a text like it has to contain, and besides.
+/// A predicate from Python: text or expression, is an expression, is the whole text, folds case, required
+/// literals, further required literals.
 type Given = (String, bool, bool, bool, Option<Vec<String>>, Vec<Vec<String>>);
 
-/// A pattern: its predicates, which of them it is found by, and the least and the greatest number of earlier answers.
+/// A pattern from Python: predicates, anchor, minimum and maximum number of earlier answers.
 type GivenRow = ([Option<usize>; 3], Option<usize>, i64, i64);
 
-/// Many patterns as one index: immutable, safe to share between threads.
+/// Index of many patterns: immutable, safe to share between threads.
 #[pyclass(frozen, module = "peripety_simcore")]
 pub(crate) struct Patterns(patterns::Patterns);
 
 #[pymethods]
 impl Patterns {
-    /// An index over patterns, each of which names the predicates of its texts by numbers.
+    /// Build an index of patterns that refer to predicates by number.
     #[new]
     fn new(py: Python<'_>, predicates: [Vec<Given>; 3], rows: Vec<GivenRow>) -> Self {
         py.detach(|| {
@@ -31,7 +31,7 @@ impl Patterns {
         })
     }
 
-    /// The number of the first pattern that matches and is not in `skip`.
+    /// Return the number of the first matching pattern that is not in `skip`.
     #[pyo3(signature = (text, model, tool_result, message_index, skip, /))]
     fn first(
         &self,
@@ -51,7 +51,7 @@ impl Patterns {
         failure.map_or(Ok(found), Err)
     }
 
-    /// Whether one pattern matches.
+    /// Return True if one pattern matches.
     #[pyo3(signature = (index, text, model, tool_result, message_index, /))]
     fn matches(
         &self,

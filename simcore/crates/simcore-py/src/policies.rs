@@ -1,4 +1,4 @@
-//! Policies: compiled once, and asked about requests that are read once.
+//! Policies: compiled once, applied to requests that are parsed once.
 
 use std::time::{Duration, Instant};
 
@@ -8,121 +8,122 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyString, PyTuple};
 use simcore::Bump;
-use simcore::policies::{Bits, Call, Deciding, Matches, Requests as Read};
+use simcore::policies::{Bits, Call, Decisions, Matches, Requests as ParsedRequests};
 
 use crate::values::{key_in, key_of, small_arguments, small_arguments_in};
-use crate::{bytes, raised};
+use crate::{bytes, to_py_error};
 
-/// What certainly leaves room, in a request, for arguments that are small.
+/// Limits of names and roles that leave room for small arguments in a request.
 const LONGEST_NAMES: usize = 10_000;
 const MOST_ROLES: usize = 100;
 
-/// So many requests are read before they are decided about, without Python.
-const AT_ONCE: usize = 64;
+/// Requests that are read from Python before a batch is decided without the GIL.
+const BATCH_SIZE: usize = 64;
 
-/// What is said of a request that is not decided about.
-const LEFT: (i32, bool) = (-1, true);
+/// The result for a request that is not decided here.
+const UNDECIDED: (i32, bool) = (-1, true);
 
 /// A compiled policy: immutable, safe to share between threads.
 #[pyclass(frozen, module = "peripety_simcore")]
 pub(crate) struct Policy(simcore::Policy);
 
-/// Requests, read for the tools of a policy: immutable, safe to share between threads.
+/// Requests, parsed for the tools of a policy: immutable, safe to share between threads.
 #[pyclass(frozen, module = "peripety_simcore")]
-pub(crate) struct Requests(Read);
+pub(crate) struct Requests(ParsedRequests);
 
 #[pymethods]
 impl Policy {
     /// Compile a validated document.
     #[new]
     fn new(py: Python<'_>, document: &[u8]) -> PyResult<Self> {
-        py.detach(|| simcore::Policy::new(document)).map(Self).map_err(raised)
+        py.detach(|| simcore::Policy::new(document)).map(Self).map_err(to_py_error)
     }
 
-    /// Read requests, each from its JSON.
-    #[expect(clippy::needless_pass_by_value, reason = "as Python hands it over")]
+    /// Parse requests from their JSON.
+    #[expect(clippy::needless_pass_by_value, reason = "the signature of a Python method")]
     fn requests(&self, py: Python<'_>, requests: Vec<PyBackedBytes>) -> PyResult<Requests> {
-        let read: PyResult<Read> = py.detach(|| {
-            let mut reading = self.0.reading();
+        let parsed: PyResult<ParsedRequests> = py.detach(|| {
+            let mut parser = self.0.request_parser();
             let mut signals = Signals::new();
             for request in &requests {
                 signals.handle()?;
-                reading.add_document(request).map_err(raised)?;
+                parser.add_document(request).map_err(to_py_error)?;
             }
-            Ok(reading.finished())
+            Ok(parser.finish())
         });
-        read.map(Requests)
+        parsed.map(Requests)
     }
 
-    /// Read requests that are objects with those fields; nothing where one might not be acceptable.
+    /// Parse requests from objects with the fields of a request. Return `None` if one may be invalid.
     fn read(&self, requests: &Bound<'_, PyAny>) -> PyResult<Option<Requests>> {
-        let mut reading = self.0.reading();
+        let mut parser = self.0.request_parser();
         for (number, request) in requests.try_iter()?.enumerate() {
-            if number.is_multiple_of(AT_ONCE) {
+            if number.is_multiple_of(BATCH_SIZE) {
                 requests.py().check_signals()?;
             }
-            let add = |given: &Given<'_, '_>| {
-                let mut roles = Vec::with_capacity(given.roles.len());
-                for role in given.roles {
+            let add = |fields: &RequestFields<'_, '_>| {
+                let mut roles = Vec::with_capacity(fields.roles.len());
+                for role in fields.roles {
                     roles.push(key_of(&role)?);
                 }
-                let arguments = small_arguments(given.arguments)?;
-                reading.add(given.server, given.tool, arguments, roles.into());
+                let arguments = small_arguments(fields.arguments)?;
+                parser.add(fields.server, fields.tool, arguments, roles.into());
                 Some(())
             };
-            let Some(()) = with_given(&request?, add)? else { return Ok(None) };
+            let Some(()) = with_fields(&request?, add)? else { return Ok(None) };
         }
-        Ok(Some(Requests(reading.finished())))
+        Ok(Some(Requests(parser.finish())))
     }
 
-    /// Who decides a request that is an object with those fields; nothing where it might not be acceptable, where it is
-    /// not small, or where conditions before could not be evaluated.
+    /// Decide a request from an object. Return `None` if it may be invalid or is not small, or if an earlier
+    /// condition could not be evaluated.
     fn decided(&self, request: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
         let arena = Bump::new();
         let Some(call) = self.call(&arena, request)? else { return Ok(None) };
-        let (deciding, is_troubled) = self.0.decided(&call);
-        Ok((!is_troubled).then_some(deciding))
+        let (deciding, has_failed) = self.0.decide(&call);
+        Ok((!has_failed).then_some(deciding))
     }
 
-    /// Who decides each request that is an object with those fields, as 32-bit integers, and which ones are left, as bits:
-    /// those of which `decided` would give nothing.
+    /// Decide requests from objects. Return the rules as 32-bit integers, and as bits the requests for which
+    /// `decided` returns `None`.
     fn decided_each(&self, py: Python<'_>, requests: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, Vec<u8>)> {
-        let mut decided = Deciding::default();
+        let mut decisions = Decisions::default();
         let mut requests = requests.try_iter()?;
         let mut arena = Bump::new();
         loop {
             arena.reset();
-            let mut calls = Vec::with_capacity(AT_ONCE);
-            for request in requests.by_ref().take(AT_ONCE) {
+            let mut calls = Vec::with_capacity(BATCH_SIZE);
+            for request in requests.by_ref().take(BATCH_SIZE) {
                 calls.push(self.call(&arena, &request?)?);
             }
-            // Without this nobody could end it before its end.
+            // Without this check a signal could not interrupt the loop.
             py.check_signals()?;
             if calls.is_empty() {
-                return Ok(packed(decided.finished()));
+                return Ok(pack(decisions.finish()));
             }
             py.detach(|| {
                 for call in &calls {
-                    decided.push(call.as_ref().map_or(LEFT, |call| self.0.decided(call)));
+                    decisions.push(call.as_ref().map_or(UNDECIDED, |call| self.0.decide(call)));
                 }
             });
         }
     }
 
-    /// Who decides each request, as 32-bit integers, and for which ones there were errors before, as bits.
+    /// Decide each request. Return the rules as 32-bit integers, and as bits the requests with errors in
+    /// earlier conditions.
     fn deciding(&self, py: Python<'_>, requests: &Bound<'_, Requests>) -> PyResult<(Vec<u8>, Vec<u8>)> {
         let requests = &requests.get().0;
         py.detach(|| {
-            let (mut decided, mut signals) = (Deciding::default(), Signals::new());
+            let (mut decisions, mut signals) = (Decisions::default(), Signals::new());
             for number in 0..requests.len() {
                 signals.handle()?;
-                decided.push(self.0.decided_among(requests, number));
+                decisions.push(self.0.decide_in_batch(requests, number));
             }
-            Ok(packed(decided.finished()))
+            Ok(pack(decisions.finish()))
         })
     }
 
-    /// JSON list of the conditions up to the deciding one that could not be evaluated for a request.
+    /// Return the conditions up to the deciding one that could not be evaluated, as a JSON list.
     fn unevaluated(&self, py: Python<'_>, requests: &Bound<'_, Requests>, index: usize) -> PyResult<Vec<u8>> {
         let requests = &requests.get().0;
         if index >= requests.len() {
@@ -131,7 +132,7 @@ impl Policy {
         bytes(py.detach(|| self.0.unevaluated(requests, index)))
     }
 
-    /// For each rule of a JSON list, or of the policy, what it holds for and what it fails for, as bits.
+    /// For each rule of a JSON list, or of the policy: the requests for which it holds and fails, as bits.
     fn matches(
         &self,
         py: Python<'_>,
@@ -143,70 +144,71 @@ impl Policy {
             Some(rules) => self.0.matches_of_rules(requests, rules),
             None => Ok(self.0.matches(requests)),
         });
-        Ok(found.map_err(raised)?.into_iter().map(shown).collect())
+        Ok(found.map_err(to_py_error)?.into_iter().map(to_bytes).collect())
     }
 }
 
 #[pymethods]
 impl Requests {
-    /// How many there are.
+    /// Return the number of requests.
     fn __len__(&self) -> usize {
         self.0.len()
     }
 }
 
 impl Policy {
-    /// A request as a call, if it is certainly acceptable, and small.
+    /// Convert a request to a call if it is certainly valid and small.
     fn call<'a>(&self, arena: &'a Bump, request: &Bound<'_, PyAny>) -> PyResult<Option<Call<'a>>> {
-        with_given(request, |given| {
-            let roles = given.roles.iter().map(|role| key_in(arena, &role).ok_or(()));
+        with_fields(request, |fields| {
+            let roles = fields.roles.iter().map(|role| key_in(arena, &role).ok_or(()));
             let roles = arena.alloc_slice_try_fill_iter(roles).ok()?;
-            let arguments = small_arguments_in(arena, given.arguments)?;
-            Some(self.0.call(given.server, given.tool, arguments, roles))
+            let arguments = small_arguments_in(arena, fields.arguments)?;
+            Some(self.0.call(fields.server, fields.tool, arguments, roles))
         })
     }
 }
 
-/// Signals that arrive during long work without Python, such as that of somebody who does not want to wait for it.
+/// Signal handling during long work without the GIL, such as Ctrl-C.
 struct Signals {
-    handled: Instant,
-    asked: usize,
+    last_check: Instant,
+    calls: usize,
 }
 
 impl Signals {
-    /// Nobody notices a wait that is no longer, and threads of Python are not held up by one who asks more often.
+    /// Users do not notice a shorter delay, and a more frequent check would slow Python threads.
     const EVERY: Duration = Duration::from_millis(50);
-    /// To ask for the time takes a part of the time of a quick decision.
-    const ASKED: usize = 8;
+    /// A clock read costs a fraction of a fast decision, so it is not done for each.
+    const CALLS_PER_CHECK: usize = 8;
 
     fn new() -> Self {
-        Self { handled: Instant::now(), asked: 0 }
+        Self { last_check: Instant::now(), calls: 0 }
     }
 
-    /// Run what handles them, now and then.
+    /// Run pending signal handlers at intervals.
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself has one lifetime only")]
     fn handle(&mut self) -> PyResult<()> {
-        self.asked += 1;
-        if self.asked.is_multiple_of(Self::ASKED) && self.handled.elapsed() >= Self::EVERY {
+        self.calls += 1;
+        if self.calls.is_multiple_of(Self::CALLS_PER_CHECK) && self.last_check.elapsed() >= Self::EVERY {
             Python::attach(|py| py.check_signals())?;
-            self.handled = Instant::now();
+            self.last_check = Instant::now();
         }
         Ok(())
     }
 }
 
-/// The parts of a request, where they are of the usual types.
-struct Given<'a, 'py> {
+/// The fields of a request that have the usual types.
+struct RequestFields<'a, 'py> {
     server: &'a str,
     tool: &'a str,
     arguments: &'a Bound<'py, PyAny>,
     roles: &'a Bound<'py, PyTuple>,
 }
 
-/// What is made of a request, if it is of the usual types and certainly within the limits of the border.
-fn with_given<T>(
+/// Call a function with the fields of a request, if they have the usual types and are certainly within the
+/// limits of a document.
+fn with_fields<T>(
     request: &Bound<'_, PyAny>,
-    make: impl FnOnce(&Given<'_, '_>) -> Option<T>,
+    make: impl FnOnce(&RequestFields<'_, '_>) -> Option<T>,
 ) -> PyResult<Option<T>> {
     let py = request.py();
     let get = |name| request.getattr(name);
@@ -220,17 +222,17 @@ fn with_given<T>(
     if server.len() + tool.len() > LONGEST_NAMES || roles.len() > MOST_ROLES {
         return Ok(None);
     }
-    Ok(make(&Given { server, tool, arguments: &arguments, roles }))
+    Ok(make(&RequestFields { server, tool, arguments: &arguments, roles }))
 }
 
 fn text_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a str> {
     object.cast_exact::<PyString>().ok()?.to_str().ok()
 }
 
-fn shown(matches: Matches) -> (Vec<u8>, Vec<u8>) {
+fn to_bytes(matches: Matches) -> (Vec<u8>, Vec<u8>) {
     (Bits::into_bytes(matches.holds), Bits::into_bytes(matches.unevaluated))
 }
 
-fn packed((deciding, troubled): (Vec<i32>, Bits)) -> (Vec<u8>, Vec<u8>) {
-    (deciding.into_iter().flat_map(i32::to_le_bytes).collect(), troubled.into_bytes())
+fn pack((deciding, failed): (Vec<i32>, Bits)) -> (Vec<u8>, Vec<u8>) {
+    (deciding.into_iter().flat_map(i32::to_le_bytes).collect(), failed.into_bytes())
 }

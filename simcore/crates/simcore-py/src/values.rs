@@ -1,68 +1,71 @@
-//! Python objects as values and back, under the limits of the JSON border.
+//! Conversion between Python objects and values, within the limits of the JSON parser.
 
 use std::sync::Arc;
 
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use simcore::border::{self, MAX_CANONICAL_BYTES, MAX_DEPTH, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES};
+use simcore::strict_json::{
+    self, MAX_CANONICAL_BYTES, MAX_DEPTH, MAX_NODES, MAX_SAFE_INTEGER, MAX_STRING_BYTES,
+};
 use simcore::{Bump, Code, Error, Node, Result, Value};
 
-use crate::making::{InArena, Make, Shared, text};
+use crate::to_python::{InArena, Shared, ValueBuilder, text};
 
-/// So many there may be: the values of a document, and texts as long as what the engine itself writes.
+/// Limits of a document: its number of values, and text as long as the engine's output.
 const ALL: Size = Size { nodes: MAX_NODES, bytes: MAX_CANONICAL_BYTES };
-/// So many values, whose texts have so many bytes, are less than a document may be, however they are spelled.
+/// With these limits the JSON of a value is within the limits of a document, in any spelling.
 const FEW: Size = Size { nodes: 10_000, bytes: 50_000 };
-/// What is no larger may be read again for each rule that asks for it.
+/// Up to this size a value may be read again for each rule.
 const SMALL: Size = Size { nodes: 500, bytes: 5_000 };
 
-/// How much was read: values, and the bytes of all texts and keys.
+/// Size so far: values, and bytes of all texts and keys.
 #[derive(Clone, Copy, Default)]
 struct Size {
     nodes: usize,
     bytes: usize,
 }
 
-/// The value of a Python object, or of the JSON document in a `bytes`.
+/// Convert a Python object, or the JSON of a `bytes`.
 ///
 /// # Errors
 ///
-/// What the border refuses, and `NOT_JSON` for what JSON cannot hold.
+/// Errors of the strict JSON parser, and `NOT_JSON` for objects that JSON cannot represent.
 pub(crate) fn value_of(object: &Bound<'_, PyAny>) -> Result<Value> {
     if let Ok(document) = object.cast::<PyBytes>() {
-        return border::parse(document.as_bytes());
+        return strict_json::parse(document.as_bytes());
     }
     Reader::new(Shared, ALL, true).value(object, 0)
 }
 
-/// The arguments of a request, where they are a dictionary that is certainly within the limits of a document.
+/// Convert the arguments of a request if they are a dictionary that is certainly within the limits of a
+/// document.
 pub(crate) fn small_arguments(object: &Bound<'_, PyAny>) -> Option<Value> {
     no_larger(FEW, Shared, object)
 }
 
-/// The same of smaller ones, for as long as an arena is there.
+/// As `small_arguments`, with lower limits and values in an arena.
 pub(crate) fn small_arguments_in<'a>(arena: &'a Bump, object: &Bound<'_, PyAny>) -> Option<Node<'a>> {
     no_larger(SMALL, InArena(arena), object)
 }
 
-/// Objects of subclasses are not read: their JSON may be another one than what they extend would have.
-fn no_larger<M: Make>(most: Size, make: M, object: &Bound<'_, PyAny>) -> Option<M::Value> {
-    // They stand in the object of the request.
-    Reader::new(make, most, false).object(object.cast_exact::<PyDict>().ok()?, nested(1).ok()?).ok()
+/// Objects of subclasses are not read, because their JSON may differ from that of the base class.
+fn no_larger<M: ValueBuilder>(most: Size, make: M, object: &Bound<'_, PyAny>) -> Option<M::Value> {
+    // The arguments are nested in the object of the request.
+    Reader::new(make, most, false).object(object.cast_exact::<PyDict>().ok()?, enter_level(1).ok()?).ok()
 }
 
-/// A text that is no longer than a key may be.
+/// Return a text that is not longer than a key may be.
 pub(crate) fn key_of(object: &Bound<'_, PyAny>) -> Option<Arc<str>> {
     Shared.key(object.cast_exact::<PyString>().ok()?).ok()
 }
 
-/// The same for as long as an arena is there.
+/// As `key_of`, in an arena.
 pub(crate) fn key_in<'a>(arena: &'a Bump, object: &Bound<'_, PyAny>) -> Option<&'a str> {
     InArena(arena).key(object.cast_exact::<PyString>().ok()?).ok()
 }
 
-/// A value as a Python object; a number is an int when it is a safe integer, else a float.
+/// Convert a value to a Python object. A number is an int if it is a safe integer, otherwise a float.
 pub(crate) fn object_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Null => py.None().into_bound(py),
@@ -80,7 +83,7 @@ pub(crate) fn object_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
     })
 }
 
-/// A value on its way to Python.
+/// A value to convert to Python.
 struct Shown<'a>(&'a Value);
 
 impl<'py> IntoPyObject<'py> for Shown<'_> {
@@ -102,7 +105,7 @@ fn number_object(py: Python<'_>, number: f64) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// One walk through a Python object. Its depth is bounded, so recursion is safe, also where an object holds itself.
+/// A traversal of a Python object. Its depth is bounded, so recursion is safe even for cyclic objects.
 struct Reader<M> {
     make: M,
     size: Size,
@@ -110,7 +113,7 @@ struct Reader<M> {
     takes_subclasses: bool,
 }
 
-impl<M: Make> Reader<M> {
+impl<M: ValueBuilder> Reader<M> {
     fn new(make: M, most: Size, takes_subclasses: bool) -> Self {
         Self { make, size: Size::default(), most, takes_subclasses }
     }
@@ -132,7 +135,7 @@ impl<M: Make> Reader<M> {
         Err(Error::new(Code::NotJson, format!("a {kind} is not a JSON value")))
     }
 
-    /// Refuse a container of too many before there is room for them, where nobody asks what is wrong first.
+    /// Reject a container that is too large before memory is allocated, if the exact error is not needed.
     fn expect(&self, count: usize) -> Result<()> {
         if !self.takes_subclasses && count > self.most.nodes { Err(self.too_many()) } else { Ok(()) }
     }
@@ -141,7 +144,7 @@ impl<M: Make> Reader<M> {
         Error::new(Code::TooManyNodes, format!("more than {} values", self.most.nodes))
     }
 
-    /// Count a text, which might stand in many places and be copied for each of them.
+    /// Count a text. It may occur in many places and be copied for each.
     fn count(&mut self, text: &str) -> Result<()> {
         self.size.bytes += text.len();
         if self.size.bytes > self.most.bytes {
@@ -151,7 +154,7 @@ impl<M: Make> Reader<M> {
         Ok(())
     }
 
-    /// The value of an object of a JSON type. Nearly all are exactly of that type, which is quick to tell.
+    /// Convert an object of a JSON type. Nearly all are of the exact type, which is fast to check.
     fn value_if<const EXACT: bool>(
         &mut self,
         object: &Bound<'_, PyAny>,
@@ -166,18 +169,18 @@ impl<M: Make> Reader<M> {
             return self::float(number.value()).map(|number| Some(self.make.number(number)));
         }
         if let Some(members) = as_kind::<PyDict, EXACT>(object) {
-            return self.object(members, nested(depth)?).map(Some);
+            return self.object(members, enter_level(depth)?).map(Some);
         }
         if let Some(items) = as_kind::<PyList, EXACT>(object) {
-            return self.array(items.iter(), nested(depth)?).map(Some);
+            return self.array(items.iter(), enter_level(depth)?).map(Some);
         }
         if let Some(items) = as_kind::<PyTuple, EXACT>(object) {
-            return self.array(items.iter(), nested(depth)?).map(Some);
+            return self.array(items.iter(), enter_level(depth)?).map(Some);
         }
         if object.is_none() {
             return Ok(Some(self.make.null()));
         }
-        // To Python a boolean is an integer, too, though not exactly.
+        // In Python a boolean is also an integer, but not of the exact type.
         if let Ok(boolean) = object.cast_exact::<PyBool>() {
             return Ok(Some(self.make.boolean(boolean.is_true())));
         }
@@ -214,7 +217,7 @@ fn as_kind<'a, 'py, T: PyTypeInfo, const EXACT: bool>(
     if EXACT { object.cast_exact().ok() } else { object.cast().ok() }
 }
 
-fn nested(depth: usize) -> Result<usize> {
+fn enter_level(depth: usize) -> Result<usize> {
     if depth == MAX_DEPTH {
         return Err(Error::new(Code::TooDeep, format!("nested deeper than {MAX_DEPTH} levels")));
     }

@@ -1,66 +1,68 @@
-//! Many runs without a model: what the rules do to a player who follows a persona.
+//! Monte Carlo dry-runs: many runs of a scenario, played by a persona without a model.
 //!
-//! All runs begin with a copy of one state, the initial one or another. They are independent of each other, so a range of
-//! them is cut into pieces for threads; and ordinary runs are played in lockstep, where the program allows it. Nothing of
-//! that shows in the report.
+//! All runs begin with a copy of one state. They are independent, so a range of runs is split into pieces for
+//! threads. Ordinary runs are vectorised if the program permits it. Neither affects the report.
 
 mod interpreter;
-mod looking_ahead;
-mod pieces;
+mod lookahead;
 mod report;
+pub(crate) mod statistics;
+mod work_pieces;
 
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use crate::border;
-use crate::canonical;
-use crate::detail::Watched;
+use crate::canonical_json;
+use crate::document;
+use crate::dry_run::statistics::WatchedPath;
 use crate::error::{Code, Error, Result};
-use crate::lanes::{self, Ended, Isa, Machine, Task};
 use crate::personas::Persona;
 use crate::program::Program;
-use crate::read;
+use crate::simd::{self, Ended, Isa, Machine, Task};
 use crate::state::State;
+use crate::strict_json;
 use crate::turn::check_ongoing;
 use crate::value::Value;
 
 use interpreter::Interpreter;
 use report::{Outcome, Tally};
 
-/// Runs that may come to a later turn are left to the interpreter: in lockstep turns are counted in columns of numbers.
+/// Runs with later turns are left to the interpreter: the vectorised executor stores turns as floating-point
+/// numbers.
 const LAST_TURN: u64 = 1 << 32;
 
-/// What a dry-run is asked to do.
+/// Options of a dry-run.
 struct Options {
     runs: u64,
     first_run: u64,
     seed: u64,
     persona: Persona,
-    /// The most turns of a run.
+    /// Maximum turns of a run.
     horizon: u64,
-    /// Whether the persona has nothing to do any more in the turn in which the runs begin.
+    /// True if the persona has already acted in the current turn.
     acted: bool,
-    /// Whether the states in which the runs end are hashed.
+    /// True if final states are hashed.
     digest: bool,
-    /// Of a dry-run that counts more, the numbers that it follows.
-    watched: Option<Vec<Watched>>,
-    /// How many threads share the work at most.
+    /// Watched numbers, if statistics are requested.
+    watched: Option<Vec<WatchedPath>>,
+    /// Maximum number of threads.
     threads: usize,
 }
 
-/// Who plays the runs. What comes of them is the same.
+/// The executor of the runs. It has no effect on the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executor {
-    /// Ordinary runs in lockstep, where the program allows it, with these instructions; the rest one by one.
+    /// Ordinary runs are vectorised with an instruction set if the program permits it. Other runs are
+    /// interpreted.
     Lockstep(Isa),
-    /// One run after the other, by the interpreter.
+    /// All runs are interpreted.
     Interpreter,
 }
 
 impl Executor {
-    /// The executor of a name: `interpreter`, or the instructions for lockstep if this processor has them.
+    /// Return the executor of a name: `interpreter`, or an instruction set that this processor supports.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let isa = match name {
             "interpreter" => return Some(Self::Interpreter),
             "baseline" => Isa::Baseline,
@@ -73,55 +75,58 @@ impl Executor {
 }
 
 impl Program {
-    /// Play runs `first_run` … `first_run + runs − 1`; the JSON of a `DryRunReport`.
+    /// Play runs `first_run` … `first_run + runs − 1`. Return the JSON of a `DryRunReport`.
     ///
-    /// The options are the JSON of `{runs, first_run, seed (text), persona, horizon?, digest?, detail?, watch?, threads?}`.
+    /// The options are the JSON of `{runs, first_run, seed (text), persona, horizon?, digest?, detail?,
+    /// watch?, threads?}`.
     ///
     /// # Errors
     ///
-    /// `OPTIONS_INVALID`, or what the JSON border found.
+    /// `OPTIONS_INVALID`, or an error of the JSON parser.
     pub fn dry_run(&self, options: &[u8]) -> Result<String> {
-        self.dry_run_by(Executor::Lockstep(Isa::best()), options)
+        self.dry_run_with(Executor::Lockstep(Isa::best()), options)
     }
 
-    /// As [`Program::dry_run`], by a given executor.
+    /// As [`Program::dry_run`], with a given executor.
     ///
     /// # Errors
     ///
     /// As [`Program::dry_run`].
-    pub fn dry_run_by(&self, executor: Executor, options: &[u8]) -> Result<String> {
-        let options = Options { acted: false, ..Options::read(options, self.horizon)? };
+    pub fn dry_run_with(&self, executor: Executor, options: &[u8]) -> Result<String> {
+        let options = Options { acted: false, ..Options::parse(options, self.horizon)? };
         let start = self.new_state(0);
-        self.played(executor, &start, &options, || self.machine())
+        self.run_from(executor, &start, &options, || self.machine())
     }
 
-    /// Play runs `first_run` … `first_run + runs − 1` that begin with a copy of a state, under seeds of their own; the JSON
-    /// of a `DryRunReport`.
+    /// Play runs `first_run` … `first_run + runs − 1` from a copy of a state, each under its own seed. Return
+    /// the JSON of a `DryRunReport`.
     ///
-    /// The options are those of a dry-run, whose turns are counted from the state, and `acted?`: whether its current turn is
-    /// one in which the persona has nothing to do any more.
+    /// The options are those of a dry-run, with turns counted from the state, and `acted?`: true if the
+    /// persona has already acted in the current turn.
     ///
     /// # Errors
     ///
     /// `RUN_ENDED`, and as [`Program::dry_run`].
-    pub fn futures(&self, state: &State, options: &[u8]) -> Result<String> {
-        self.futures_by(Executor::Lockstep(Isa::best()), state, options)
+    pub fn simulate_from(&self, state: &State, options: &[u8]) -> Result<String> {
+        self.simulate_from_with(Executor::Lockstep(Isa::best()), state, options)
     }
 
-    /// As [`Program::futures`], by a given executor.
+    /// As [`Program::simulate_from`], with a given executor.
     ///
     /// # Errors
     ///
-    /// As [`Program::futures`].
-    pub fn futures_by(&self, executor: Executor, state: &State, options: &[u8]) -> Result<String> {
+    /// As [`Program::simulate_from`].
+    pub fn simulate_from_with(&self, executor: Executor, state: &State, options: &[u8]) -> Result<String> {
         check_ongoing(state)?;
-        let options = Options::read(options, self.horizon)?;
+        let options = Options::parse(options, self.horizon)?;
         let machine = OnceCell::new();
-        self.played(executor, state, &options, || machine.get_or_init(|| Machine::new(self, state)).as_ref())
+        self.run_from(executor, state, &options, || {
+            machine.get_or_init(|| Machine::new(self, state)).as_ref()
+        })
     }
 
-    /// Play runs from a state, whose machine is made only if it is wanted.
-    fn played<'m>(
+    /// Play runs from a state. Its machine is built only if it is used.
+    fn run_from<'m>(
         &self,
         executor: Executor,
         start: &State,
@@ -132,56 +137,61 @@ impl Program {
         let is_countable = options.horizon > 0 && start.turn + options.horizon <= LAST_TURN;
         let lockstep = match executor {
             Executor::Lockstep(isa) if is_countable => {
-                let machine = machine().filter(|machine| machine.plays(options.persona));
+                let machine = machine().filter(|machine| machine.supports(options.persona));
                 machine.map(|machine| (machine, isa))
             }
             _ => None,
         };
-        let tally = pieces::play(options.first_run..end, options.persona, options.threads, |runs| {
+        let tally = work_pieces::play(options.first_run..end, options.persona, options.threads, |runs| {
             play_piece(self, lockstep, start, options, runs)
         })?;
-        canonical::text(&tally.report(self, options))
+        canonical_json::text(&tally.report(self, options))
     }
 
-    /// Whether ordinary runs of this program are played in lockstep.
+    /// Return True if ordinary runs of this program are vectorised.
     #[must_use]
-    pub fn plays_in_lockstep(&self) -> bool {
+    pub fn is_vectorised(&self) -> bool {
         self.machine().is_some()
     }
 
-    /// Whether ordinary futures of a state of this program are played in lockstep.
+    /// Return True if ordinary runs from a state of this program are vectorised.
     #[must_use]
-    pub fn plays_on_in_lockstep(&self, state: &State) -> bool {
+    pub fn is_vectorised_from(&self, state: &State) -> bool {
         Machine::new(self, state).is_some()
     }
 }
 
 impl Options {
-    /// The options in a document; a scenario has the horizon that is meant where none is named.
-    fn read(document: &[u8], horizon: u64) -> Result<Self> {
-        Self::new(&border::parse_canonical(document)?, horizon).map_err(|_| unknown())
+    /// Parse the options of a document. The default horizon is that of the scenario.
+    fn parse(document: &[u8], horizon: u64) -> Result<Self> {
+        Self::new(&strict_json::parse_canonical(document)?, horizon).map_err(|_| unknown())
     }
 
     fn new(options: &Value, horizon: u64) -> Result<Self> {
-        let options = read::object(options)?;
-        let seed = read::text(read::field(options, "seed")?)?;
-        let threads = options.get("threads").map(read::count).transpose()?;
+        let options = document::object(options)?;
+        let seed = document::text(document::field(options, "seed")?)?;
+        let threads = options.get("threads").map(document::count).transpose()?;
         Ok(Self {
-            runs: read::count(read::field(options, "runs")?)?,
-            first_run: read::count(read::field(options, "first_run")?)?,
-            seed: seed.parse().map_err(|_| read::invalid("a seed is expected"))?,
-            persona: Persona::named(read::text(read::field(options, "persona")?)?)
-                .ok_or_else(|| read::invalid("a persona is expected"))?,
-            horizon: options.get("horizon").map_or(Ok(horizon), read::count)?,
-            acted: options.get("acted").map_or(Ok(false), read::boolean)?,
-            digest: options.get("digest").map_or(Ok(false), read::boolean)?,
-            watched: if options.get("detail").map_or(Ok(false), read::boolean)? {
-                Some(read::list_or_empty(options, "watch")?.iter().map(watched).collect::<Result<_>>()?)
+            runs: document::count(document::field(options, "runs")?)?,
+            first_run: document::count(document::field(options, "first_run")?)?,
+            seed: seed.parse().map_err(|_| document::invalid("a seed is expected"))?,
+            persona: Persona::from_name(document::text(document::field(options, "persona")?)?)
+                .ok_or_else(|| document::invalid("a persona is expected"))?,
+            horizon: options.get("horizon").map_or(Ok(horizon), document::count)?,
+            acted: options.get("acted").map_or(Ok(false), document::boolean)?,
+            digest: options.get("digest").map_or(Ok(false), document::boolean)?,
+            watched: if options.get("detail").map_or(Ok(false), document::boolean)? {
+                Some(
+                    document::list_or_empty(options, "watch")?
+                        .iter()
+                        .map(parse_watched)
+                        .collect::<Result<_>>()?,
+                )
             } else {
                 None
             },
             threads: threads
-                .map_or_else(pieces::all_threads, |threads| usize::try_from(threads).unwrap_or(1)),
+                .map_or_else(work_pieces::all_threads, |threads| usize::try_from(threads).unwrap_or(1)),
         })
     }
 }
@@ -190,13 +200,13 @@ fn unknown() -> Error {
     Error::new(Code::OptionsInvalid, "a dry-run needs runs, first_run, seed and a known persona")
 }
 
-/// A number to watch, `[path, scale]`.
-fn watched(pair: &Value) -> Result<Watched> {
-    let [path, scale] = read::list(pair)? else {
-        return Err(read::invalid("a path and a scale are expected"));
+/// Parse a watched number, `[path, scale]`.
+fn parse_watched(pair: &Value) -> Result<WatchedPath> {
+    let [path, scale] = document::list(pair)? else {
+        return Err(document::invalid("a path and a scale are expected"));
     };
-    Watched::new(read::text(path)?.into(), read::number(scale)?)
-        .ok_or_else(|| read::invalid("a path of the state and a scale are expected"))
+    WatchedPath::new(document::text(path)?.into(), document::number(scale)?)
+        .ok_or_else(|| document::invalid("a path of the state and a scale are expected"))
 }
 
 fn play_piece(
@@ -217,12 +227,12 @@ fn play_piece(
     let Options { seed, persona, horizon, acted, digest, .. } = *options;
     let watched = options.watched.as_deref();
     let task = Task { program, runs, seed, persona, horizon, acted, digest, watched };
-    let ordinary = lanes::play(machine, task, isa);
+    let ordinary = simd::play(machine, task, isa);
     tally.add_ordinary(&ordinary);
     for (run, ended, turns, hash) in &ordinary.states {
         tally.add_state(*run, &Outcome::from(*ended), *turns, hash);
     }
-    // What fails is told in the order of the runs, and only these have anything to tell.
+    // Failures are reported in the order of the runs, and only these runs can have failures.
     let mut interpreter = Interpreter::new(program, start, options, &mut tally);
     for run in ordinary.exceptional {
         interpreter.play(run)?;

@@ -2,16 +2,16 @@
 
 use crate::error::{Code, Error, Result};
 
-/// How long a turn takes when a scenario does not say.
+/// Length of a turn if a scenario does not define it.
 pub const DEFAULT_TURN_MINUTES: u64 = 60;
 
 const MOST_DIGITS: usize = 6;
 
-/// The length of a duration in minutes.
+/// Return the length of a duration in minutes.
 ///
 /// # Errors
 ///
-/// `BAD_DURATION` when the text is not a duration.
+/// `BAD_DURATION` if the text is not a duration.
 pub fn minutes(text: &str) -> Result<u64> {
     iso(text).or_else(|| short(text)).ok_or_else(|| {
         let shown: String = text.chars().take(32).collect();
@@ -20,7 +20,7 @@ pub fn minutes(text: &str) -> Result<u64> {
     })
 }
 
-/// A duration in turns, rounded up, at least 1.
+/// Return a duration in turns, rounded up, at least 1.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub fn turns(text: &str, turn_minutes: u64) -> Result<u64> {
 }
 
 fn iso(text: &str) -> Option<u64> {
-    let mut clock = Clock { text: text.strip_prefix('P')?, total: None };
+    let mut clock = DurationParser { text: text.strip_prefix('P')?, total: None };
     clock.take('W', 7 * 24 * 60);
     clock.take('D', 24 * 60);
     if clock.skip('T') {
@@ -41,7 +41,7 @@ fn iso(text: &str) -> Option<u64> {
 }
 
 fn short(text: &str) -> Option<u64> {
-    let mut clock = Clock { text, total: None };
+    let mut clock = DurationParser { text, total: None };
     clock.take('d', 24 * 60);
     clock.skip('/');
     clock.take('h', 60);
@@ -50,14 +50,14 @@ fn short(text: &str) -> Option<u64> {
     clock.finish()
 }
 
-/// A duration that is being read, and its minutes so far.
-struct Clock<'a> {
+/// Parser of a duration with its minutes so far.
+struct DurationParser<'a> {
     text: &'a str,
     total: Option<u64>,
 }
 
-impl Clock<'_> {
-    /// Read a count of a unit, if one stands here.
+impl DurationParser<'_> {
+    /// Parse a count of a unit, if present.
     fn take(&mut self, unit: char, unit_minutes: u64) {
         let Some((count, rest)) = self.text.split_once(unit) else { return };
         let digits = count.bytes().all(|byte| byte.is_ascii_digit());
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_spellings_are_read() {
+    fn both_spellings_are_parsed() {
         let cases = [
             ("P1W2DT3H4M", 7 * 1440 + 2 * 1440 + 184),
             ("P7D", 7 * 1440),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_refused() {
+    fn other_text_is_rejected() {
         for text in
             ["", "P", "PT", "/", "7", "d", "1234567d", "7h1d", "P1H", "p1D", "1d ", "-1d", "7D", "1d///1m"]
         {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_rounded_up_and_at_least_one() {
+    fn turns_are_rounded_up_to_at_least_one() {
         assert_eq!(turns("61m", 60).unwrap(), 2);
         assert_eq!(turns("60m", 60).unwrap(), 1);
         assert_eq!(turns("0m", 60).unwrap(), 1);

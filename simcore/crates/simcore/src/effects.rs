@@ -1,31 +1,29 @@
-//! Effects: the only writes there are.
+//! Effects: the only way to change a state.
 
 mod transaction;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::document;
 use crate::durations;
 use crate::error::Result;
-use crate::json::{Json, Members, View};
+use crate::json_node::{Json, Members, View};
 use crate::paths::{Segment, format_path, parse_path};
-use crate::read;
 use crate::value::Value;
 
 pub(crate) use transaction::{Transaction, Undo};
 
-/// An effect, compiled.
+/// A compiled effect.
 #[derive(Clone, Debug)]
 pub(crate) struct Effect {
-    /// The effect as it stands in the document, for the snapshot of a state in which it is scheduled.
-    ///
-    /// Null where no schedule holds it.
+    /// The source of a scheduled effect, for snapshots. Null for other effects.
     source: Value,
-    deed: Deed,
+    mutation: Mutation,
 }
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Mutation {
     Write { operation: Operation, path: Arc<Path>, value: Value },
     AddLog(Arc<str>),
     Schedule { id: Arc<str>, due: Due, effects: Vec<Effect> },
@@ -42,17 +40,17 @@ enum Operation {
     Pop,
 }
 
-/// When a schedule is due, in turns.
+/// The due time of a schedule, in turns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Due {
     At(u64),
     After(u64),
 }
 
-/// What effects share while they are compiled.
+/// Data that effects share during compilation.
 pub(crate) struct Compiling<'v> {
     turn_minutes: u64,
-    /// The paths so far: most of them are written more than once.
+    /// Cache of parsed paths. Most paths are written more than once.
     paths: HashMap<&'v str, Arc<Path>>,
 }
 
@@ -79,45 +77,48 @@ impl<'v> Compiling<'v> {
 }
 
 impl Effect {
-    /// Compile a list of effects that happen at once.
+    /// Compile a list of effects that are applied immediately.
     pub(crate) fn list<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
-        read::each(read::list(effects)?, |_, effect| {
-            Ok(Self { source: Value::Null, deed: Deed::new(effect, compiling)? })
+        document::map_items(document::list(effects)?, |_, effect| {
+            Ok(Self { source: Value::Null, mutation: Mutation::new(effect, compiling)? })
         })
     }
 
-    /// Compile a list of effects that a schedule holds.
-    pub(crate) fn scheduled<'v>(effects: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Vec<Self>> {
-        read::each(read::list(effects)?, |_, effect| {
-            Ok(Self { source: effect.to_value(), deed: Deed::new(effect, compiling)? })
+    /// Compile a list of effects of a schedule.
+    pub(crate) fn compile_scheduled<'v>(
+        effects: &'v impl Json,
+        compiling: &mut Compiling<'v>,
+    ) -> Result<Vec<Self>> {
+        document::map_items(document::list(effects)?, |_, effect| {
+            Ok(Self { source: effect.to_value(), mutation: Mutation::new(effect, compiling)? })
         })
     }
 
-    /// What decay does to a path: it subtracts.
+    /// Compile the decay of a path: a subtraction.
     pub(crate) fn decay(path: &str, amount: &impl Json) -> Result<Self> {
-        let deed = Deed::Write {
+        let mutation = Mutation::Write {
             operation: Operation::Dec,
             path: Arc::new(Path::new(path)?),
             value: amount.to_value(),
         };
-        Ok(Self { source: Value::Null, deed })
+        Ok(Self { source: Value::Null, mutation })
     }
 
-    /// The effects as they stand in a document.
+    /// Return the source documents of effects.
     pub(crate) fn sources(effects: &[Self]) -> Value {
         effects.iter().map(|effect| effect.source.clone()).collect()
     }
 }
 
-impl Deed {
+impl Mutation {
     fn new<'v>(effect: &'v impl Json, compiling: &mut Compiling<'v>) -> Result<Self> {
-        let members = read::object(effect)?;
-        Ok(match read::text(read::field(members, "op")?)? {
-            "addlog" => Self::AddLog(read::text(read::field(members, "message")?)?.into()),
+        let members = document::object(effect)?;
+        Ok(match document::text(document::field(members, "op")?)? {
+            "addlog" => Self::AddLog(document::text(document::field(members, "message")?)?.into()),
             "schedule" => Self::Schedule {
-                id: read::text(read::field(members, "id")?)?.into(),
+                id: document::text(document::field(members, "id")?)?.into(),
                 due: Due::new(members, compiling.turn_minutes)?,
-                effects: Effect::scheduled(read::field(members, "effects")?, compiling)?,
+                effects: Effect::compile_scheduled(document::field(members, "effects")?, compiling)?,
             },
             operation => write(members, operation, compiling)?,
         })
@@ -128,19 +129,19 @@ fn write<'v, T: Json>(
     effect: Members<'v, T>,
     operation: &str,
     compiling: &mut Compiling<'v>,
-) -> Result<Deed> {
+) -> Result<Mutation> {
     let operation =
-        Operation::named(operation).ok_or_else(|| read::invalid("an effect has an unknown op"))?;
-    let path = compiling.path(read::text(read::field(effect, "path")?)?)?;
+        Operation::from_name(operation).ok_or_else(|| document::invalid("an effect has an unknown op"))?;
+    let path = compiling.path(document::text(document::field(effect, "path")?)?)?;
     if operation == Operation::Set && path.steps().is_empty() {
-        return Err(read::invalid("the whole state cannot be set"));
+        return Err(document::invalid("the whole state cannot be set"));
     }
     let value = effect.get("value").map_or(Value::Null, Json::to_value);
-    Ok(Deed::Write { operation, path, value })
+    Ok(Mutation::Write { operation, path, value })
 }
 
 impl Operation {
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         let all = [Self::Set, Self::Inc, Self::Dec, Self::Mul, Self::Patch, Self::Push, Self::Pop];
         all.into_iter().find(|operation| operation.name() == name)
     }
@@ -162,15 +163,15 @@ impl Due {
     pub(crate) fn new<T: Json>(schedule: Members<'_, T>, turn_minutes: u64) -> Result<Self> {
         let turns = |value: &T| match value.view() {
             View::Text(duration) => durations::turns(duration, turn_minutes),
-            _ => read::count(value),
+            _ => document::count(value),
         };
         match schedule.get("at") {
             Some(at) => Ok(Self::At(turns(at)?)),
-            None => Ok(Self::After(turns(read::field(schedule, "after")?)?)),
+            None => Ok(Self::After(turns(document::field(schedule, "after")?)?)),
         }
     }
 
-    /// The turn in which something is due that is scheduled now.
+    /// Return the due turn of an entry that is scheduled in turn `now`.
     pub(crate) fn turn(self, now: u64) -> u64 {
         match self {
             Self::At(turn) => turn.max(now + 1),
@@ -186,12 +187,12 @@ impl Path {
         Ok(Self { segments, text })
     }
 
-    /// The segments below `state`.
+    /// Return the segments below `state`.
     fn steps(&self) -> &[Segment] {
         self.segments.get(1..).unwrap_or_default()
     }
 
-    /// The path of something directly below.
+    /// Return the path of a direct child.
     fn below(&self, segment: Segment) -> String {
         let mut segments = self.segments.clone();
         segments.push(segment);

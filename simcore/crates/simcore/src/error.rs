@@ -1,8 +1,8 @@
-//! Why the engine refused something.
+//! Errors of the engine: stable codes, one sentence, and a JSON Pointer.
 
 use std::fmt;
 
-/// A refusal: a stable code, one sentence, and the place it concerns.
+/// An error: a stable code, one sentence, and the place it concerns.
 ///
 /// Both cores give the same code, message and path for the same input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,35 +15,35 @@ struct Reason {
     path: String,
 }
 
-/// The result of anything that the engine may refuse.
+/// The result of an operation of the engine.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A refusal that concerns no particular place.
+    /// Create an error without a place.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self(Box::new(Reason { code, message: message.into(), path: String::new() }))
     }
 
-    /// The same refusal, with the place it concerns: a JSON Pointer.
+    /// Return the same error with a place: a JSON Pointer.
     #[must_use]
     pub fn at(mut self, path: impl Into<String>) -> Self {
         self.0.path = path.into();
         self
     }
 
-    /// The stable reason.
+    /// Return the stable code.
     #[must_use]
     pub fn code(&self) -> Code {
         self.0.code
     }
 
-    /// One sentence for people.
+    /// Return the message: one sentence for humans.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Where: a JSON Pointer, or empty.
+    /// Return the place as a JSON Pointer, or empty.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.0.path
@@ -60,7 +60,7 @@ impl std::error::Error for Error {}
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// Every reason for which the engine refuses something.
+        /// Error codes of the engine.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code {
@@ -68,7 +68,7 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// The code as it is written in answers, such as `BAD_PATH`.
+            /// Return the code as clients see it, such as `BAD_PATH`.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -80,17 +80,17 @@ macro_rules! codes {
 }
 
 codes! {
-    /// A value is no host, or a URL without one.
+    /// A value is not a host or a URL with a host.
     BadDomain = "BAD_DOMAIN",
     /// The text of a duration is malformed.
     BadDuration = "BAD_DURATION",
-    /// A value is no address of e-mail.
+    /// A value is not an e-mail address.
     BadEmail = "BAD_EMAIL",
     /// The text of a path is malformed.
     BadPath = "BAD_PATH",
-    /// An argument has a role that only texts have, and is none.
+    /// An argument has a role that only texts can have, and is not a text.
     BadValue = "BAD_VALUE",
-    /// What the narrator proposes is no change.
+    /// A proposal of the narrator is not a change.
     ChangeInvalid = "CHANGE_INVALID",
     /// A value looks like an operation or a template.
     CodeInValue = "CODE_IN_VALUE",
@@ -100,7 +100,7 @@ codes! {
     DocumentTooLarge = "DOCUMENT_TOO_LARGE",
     /// An object has the same key twice.
     DuplicateKey = "DUPLICATE_KEY",
-    /// There is nothing to remove from an array.
+    /// An array is empty, so an item cannot be removed.
     EmptyArray = "EMPTY_ARRAY",
     /// A key is dangerous to clients in other languages.
     ForbiddenKey = "FORBIDDEN_KEY",
@@ -108,7 +108,7 @@ codes! {
     FuelExhausted = "FUEL_EXHAUSTED",
     /// A parameter of an action is not legal.
     IllegalParam = "ILLEGAL_PARAM",
-    /// An operator was given arguments that it cannot take.
+    /// An operator got arguments that it does not accept.
     InvalidArguments = "INVALID_ARGUMENTS",
     /// The text is not JSON.
     InvalidJson = "INVALID_JSON",
@@ -116,33 +116,33 @@ codes! {
     InvalidUtf8 = "INVALID_UTF8",
     /// A key has too many bytes.
     KeyTooLong = "KEY_TOO_LONG",
-    /// Half of a surrogate pair stands alone.
+    /// A lone surrogate: half of a pair.
     LoneSurrogate = "LONE_SURROGATE",
-    /// There is nothing at a path that is to be changed.
+    /// The path of a change does not exist.
     MissingPath = "MISSING_PATH",
-    /// Something that is no number stands where one is needed.
+    /// A value is not a number, and a number is required.
     NotANumber = "NOT_A_NUMBER",
-    /// Something that JSON cannot hold.
+    /// A value cannot be represented in JSON.
     NotJson = "NOT_JSON",
     /// A number, or the result of an operation, does not fit.
     NumberRange = "NUMBER_RANGE",
-    /// The result of an operation is no finite number.
+    /// The result of an operation is not a finite number.
     NumericRange = "NUMERIC_RANGE",
-    /// The options of a dry-run are not what they must be.
+    /// The options of a dry-run are invalid.
     OptionsInvalid = "OPTIONS_INVALID",
-    /// A change that the narrator may not make.
+    /// A change is outside of the narrator's scope.
     OutOfScope = "OUT_OF_SCOPE",
     /// The preconditions of an action do not hold.
     PreconditionFailed = "PRECONDITION_FAILED",
-    /// A roll is asked for that cannot be made.
+    /// A roll request is invalid.
     RollInvalid = "ROLL_INVALID",
     /// The run has ended.
     RunEnded = "RUN_ENDED",
     /// A snapshot was not made by this engine.
     SnapshotInvalid = "SNAPSHOT_INVALID",
-    /// A document that was to be compiled is not a valid one.
+    /// A document to compile is not valid.
     SpecInvalid = "SPEC_INVALID",
-    /// A state would outgrow its limits.
+    /// A state would exceed its limits.
     StateLimit = "STATE_LIMIT",
     /// A string has too many bytes.
     StringTooLong = "STRING_TOO_LONG",
@@ -150,12 +150,12 @@ codes! {
     TooDeep = "TOO_DEEP",
     /// The document has too many values.
     TooManyNodes = "TOO_MANY_NODES",
-    /// A call takes more steps than it may.
+    /// A call needs more steps than its limit.
     TurnLimit = "TURN_LIMIT",
-    /// A value is of another type than an operation needs.
+    /// An operation requires a value of another type.
     TypeMismatch = "TYPE_MISMATCH",
     /// The scenario has no such action.
     UnknownAction = "UNKNOWN_ACTION",
-    /// No such operator.
+    /// An operator is unknown.
     UnknownOperator = "UNKNOWN_OPERATOR",
 }

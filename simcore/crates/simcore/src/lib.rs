@@ -1,46 +1,44 @@
-//! The engine of Peripety: scenarios as data, played deterministically.
+//! The engine of Peripety: scenarios are data, and runs are deterministic.
 //!
-//! It means exactly what docs/semantics.md says and what the reference in Python does, byte for byte: the same
-//! canonical states, diffs and reports, the same error codes and messages. It does no input or output.
+//! It has the semantics of docs/semantics.md and of the Python reference, byte for byte: the same canonical
+//! states, diffs and reports, the same error codes and messages. It does no I/O.
 
-pub mod border;
-pub mod canonical;
-mod detail;
-mod distances;
+mod bulk_validation;
+pub mod canonical_json;
+mod change_log;
+mod condition_distance;
+mod dice;
+mod document;
 mod dry_run;
 pub mod durations;
 mod effects;
 pub mod error;
-mod json;
-mod lanes;
-mod literals;
-pub mod logic;
-mod node;
+mod ir;
+mod json_node;
+pub mod jsonlogic;
+mod limits;
+mod narrator_scope;
 mod params;
 pub mod paths;
 pub mod patterns;
 mod personas;
-mod plan;
 pub mod policies;
 mod program;
-mod proofs;
-mod read;
-mod record;
 pub mod rng;
-mod rolls;
-mod scope;
-mod screen;
+mod simd;
 mod state;
+mod static_analysis;
+pub mod strict_json;
 mod turn;
 pub mod value;
 
+pub use bulk_validation::{ValidatedSpec, validate_many};
 pub use bumpalo::Bump;
 pub use dry_run::Executor;
 pub use error::{Code, Error, Result};
-pub use lanes::Isa;
-pub use node::Node;
+pub use json_node::Node;
 pub use policies::Policy;
 pub use program::Program;
-pub use screen::{Spotless, screen_all};
+pub use simd::Isa;
 pub use state::State;
 pub use value::Value;

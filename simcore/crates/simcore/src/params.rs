@@ -1,17 +1,17 @@
-//! The parameters of actions: which values are legal, and how one is drawn.
+//! Parameters of actions: validation and random sampling.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::document;
 use crate::error::Result;
-use crate::json::Json;
-use crate::logic::finite;
-use crate::read;
+use crate::json_node::Json;
+use crate::jsonlogic::finite;
 use crate::rng::{choose, unit};
-use crate::value::{NOTHING, Object, Value};
+use crate::value::{EMPTY_OBJECT, Object, Value};
 
-/// The parameters that an action takes, by name.
+/// The parameter schemas of an action, by name.
 #[derive(Debug)]
 pub(crate) struct Params(Vec<(Arc<str>, Param)>);
 
@@ -33,7 +33,7 @@ enum Kind {
     Boolean,
 }
 
-/// What a parameter is drawn from.
+/// The domain of a parameter.
 #[derive(Debug)]
 enum Domain {
     Options,
@@ -45,7 +45,7 @@ enum Domain {
 
 impl Params {
     pub(crate) fn new(declared: &impl Json) -> Result<Self> {
-        let declared = read::object(declared)?.iter();
+        let declared = document::object(declared)?.iter();
         Ok(Self(
             declared.map(|(name, schema)| Ok((name.into(), Param::new(schema)?))).collect::<Result<_>>()?,
         ))
@@ -55,7 +55,7 @@ impl Params {
         self.0.is_empty()
     }
 
-    /// Why the given parameters are not legal, one sentence each, by name; empty when they are.
+    /// Return one sentence for each illegal parameter, by name. The list is empty if all are legal.
     pub(crate) fn problems(&self, given: &Value) -> Vec<String> {
         let Some(given) = given.as_object() else {
             return vec!["the parameters must be an object".to_owned()];
@@ -74,10 +74,10 @@ impl Params {
         }
     }
 
-    /// Parameters drawn uniformly from their domains, one draw each, in the order of their names.
+    /// Draw parameters uniformly from their domains, one draw each, in the order of their names.
     pub(crate) fn sample(&self, mut next_draw: impl FnMut() -> u64) -> Result<Value> {
         if self.is_empty() {
-            return Ok(NOTHING.clone());
+            return Ok(EMPTY_OBJECT.clone());
         }
         let mut sampled = Object::default();
         for (name, param) in &self.0 {
@@ -89,14 +89,14 @@ impl Params {
 
 impl Param {
     fn new<T: Json>(schema: &T) -> Result<Self> {
-        let schema = read::object(schema)?;
-        let bound = |key| schema.get(key).map(read::number).transpose();
-        let kind = match read::text(read::field(schema, "type")?)? {
+        let schema = document::object(schema)?;
+        let bound = |key| schema.get(key).map(document::number).transpose();
+        let kind = match document::text(document::field(schema, "type")?)? {
             "integer" => Kind::Integer,
             "number" => Kind::Number,
             "string" => Kind::Text,
             "boolean" => Kind::Boolean,
-            _ => return Err(read::invalid("a parameter is of an unknown type")),
+            _ => return Err(document::invalid("a parameter is of an unknown type")),
         };
         let (minimum, maximum) = (bound("minimum")?, bound("maximum")?);
         let options = schema.get("enum").map(options).transpose()?;
@@ -106,7 +106,7 @@ impl Param {
             options,
             minimum,
             maximum,
-            most_characters: schema.get("maxLength").map(read::count).transpose()?,
+            most_characters: schema.get("maxLength").map(document::count).transpose()?,
         })
     }
 
@@ -183,16 +183,16 @@ impl Domain {
             (Kind::Text, None, _) => Ok(Self::EmptyText),
             (Kind::Number, None, Some((low, high))) => Ok(Self::Numbers { low, high }),
             (Kind::Integer, None, Some((low, high))) if low.partial_cmp(&high) != Some(Ordering::Greater) => {
-                let (low, high) = (read::integer(low)?, read::integer(high)?);
+                let (low, high) = (document::integer(low)?, document::integer(high)?);
                 Ok(Self::Integers { low, count: high.abs_diff(low) + 1 })
             }
-            _ => Err(read::invalid("a parameter cannot be drawn")),
+            _ => Err(document::invalid("a parameter cannot be drawn")),
         }
     }
 }
 
 fn options(given: &impl Json) -> Result<Vec<Value>> {
-    Ok(read::list(given)?.iter().map(Json::to_value).collect())
+    Ok(document::list(given)?.iter().map(Json::to_value).collect())
 }
 
 fn same_scalar(a: &Value, b: &Value) -> bool {

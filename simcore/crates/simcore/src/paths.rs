@@ -1,20 +1,20 @@
 //! Paths into a state tree: `state.a.b[2]["odd key"]`.
 //!
-//! In a condition the JSONLogic spelling `state.a.b.2` is accepted as well; there a run of digits is an index into
-//! an array and a key of an object.
+//! Conditions also accept the JSONLogic spelling `state.a.b.2`. There a run of digits is an index of an array
+//! and a key of an object.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::border::{self, MAX_KEY_BYTES};
-use crate::canonical::write_string;
+use crate::canonical_json::write_string;
 use crate::error::{Code, Error, Result};
+use crate::strict_json::{self, MAX_KEY_BYTES};
 use crate::value::Value;
 
 /// Keys that are dangerous to clients in other languages.
 pub(crate) const FORBIDDEN_KEYS: [&str; 3] = ["__proto__", "constructor", "prototype"];
-/// As the schema has it for the paths of a scenario.
+/// The limit of the scenario schema.
 pub(crate) const MAX_PATH_CHARACTERS: usize = 512;
 
 /// One step into a value.
@@ -24,11 +24,11 @@ pub enum Segment {
     Key(Arc<str>),
     /// An item of an array.
     Index(u64),
-    /// A key made of digits: a member of an object, or an item of an array.
+    /// A key of digits: a member of an object, or an item of an array.
     Digits(Arc<str>, u64),
 }
 
-/// One step of a path as it is spelled.
+/// One step of a path as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Step<'a> {
     /// A name, quoted or not.
@@ -37,11 +37,11 @@ pub(crate) enum Step<'a> {
     Index(u64),
 }
 
-/// The segments of an effect's path, its root included.
+/// Parse the path of an effect, with its root.
 ///
 /// # Errors
 ///
-/// `BAD_PATH` when the text is not a path.
+/// `BAD_PATH` if the text is not a path.
 pub fn parse_path(text: &str) -> Result<Vec<Segment>> {
     let mut steps = Vec::new();
     path_steps(text, &mut steps).ok_or_else(|| bad_path(text))?;
@@ -52,17 +52,17 @@ pub fn parse_path(text: &str) -> Result<Vec<Segment>> {
     Ok(steps.into_iter().map(segment).collect())
 }
 
-/// The steps of an effect's path, its root included; `None` when the text is not a path.
+/// Parse the steps of an effect's path, with its root. Return `None` if the text is not a path.
 pub(crate) fn path_steps<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) -> Option<()> {
     read_steps(text, identifier, steps)
 }
 
-/// The segments of a path into the state, each of them a key or index that a document may have.
+/// Parse a path into the state whose keys and indices a document may have.
 ///
 /// # Errors
 ///
-/// `BAD_PATH`, `FORBIDDEN_KEY` (dangerous to clients in other languages) or `KEY_TOO_LONG` (a snapshot with such a key
-/// could not be read).
+/// `BAD_PATH`, `FORBIDDEN_KEY` (dangerous to clients in other languages) or `KEY_TOO_LONG` (a snapshot with
+/// such a key could not be read).
 pub(crate) fn parse_state_path(text: &str) -> Result<Vec<Segment>> {
     let shown: String = text.chars().take(80).collect();
     if text.chars().nth(MAX_PATH_CHARACTERS).is_some() {
@@ -85,7 +85,7 @@ pub(crate) fn parse_state_path(text: &str) -> Result<Vec<Segment>> {
     Ok(path)
 }
 
-/// The segments of a JSONLogic variable: dots and brackets; anything malformed is taken literally, dot by dot.
+/// Split a JSONLogic variable at dots and brackets. A malformed part is a literal name, split at dots.
 #[must_use]
 pub fn split_variable(text: &str) -> Vec<Segment> {
     let mut steps = Vec::new();
@@ -97,7 +97,7 @@ pub fn split_variable(text: &str) -> Vec<Segment> {
     steps.into_iter().map(segment).collect()
 }
 
-/// The steps of a JSONLogic variable, as [`split_variable`].
+/// Split a JSONLogic variable into steps, as [`split_variable`].
 pub(crate) fn variable_steps<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) {
     if text.is_empty() {
         return;
@@ -111,7 +111,7 @@ pub(crate) fn variable_steps<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) {
     steps.extend(text.split('.').map(|name| Step::Name(name.into())));
 }
 
-/// The text of a path; `parse_path` gives the segments back.
+/// Format a path. `parse_path` returns the same segments.
 #[must_use]
 pub fn format_path(path: &[Segment]) -> String {
     let mut out = String::new();
@@ -127,16 +127,16 @@ pub fn format_path(path: &[Segment]) -> String {
     out
 }
 
-/// The value at a path.
+/// Return the value at a path.
 ///
-/// Digits mean an index only in the path of a variable: `parse_path` makes none.
+/// Digits are an index only in the path of a variable; `parse_path` never creates them.
 #[must_use]
 #[inline]
 pub fn lookup<'a>(root: &'a Value, path: &[Segment]) -> Option<&'a Value> {
     path.iter().try_fold(root, child)
 }
 
-/// The value of a JSONLogic variable: [`lookup`] over [`split_variable`].
+/// Return the value of a JSONLogic variable: [`lookup`] with [`split_variable`].
 pub(crate) fn lookup_variable<'a>(root: &'a Value, text: &str) -> Option<&'a Value> {
     if text.is_empty() || text.contains('[') {
         return lookup(root, &split_variable(text));
@@ -148,7 +148,7 @@ pub(crate) fn lookup_variable<'a>(root: &'a Value, text: &str) -> Option<&'a Val
     })
 }
 
-/// As [`lookup`], to change what is found. What is shared on the way is copied.
+/// As [`lookup`], for mutation. Shared containers on the path are copied.
 pub(crate) fn lookup_mut<'a>(root: &'a mut Value, path: &[Segment]) -> Option<&'a mut Value> {
     path.iter().try_fold(root, child_mut)
 }
@@ -164,7 +164,7 @@ fn child<'a>(value: &'a Value, segment: &Segment) -> Option<&'a Value> {
     }
 }
 
-/// The value one step down, to change it.
+/// Return the value one step down, for mutation.
 pub(crate) fn child_mut<'a>(value: &'a mut Value, segment: &Segment) -> Option<&'a mut Value> {
     match (value, segment) {
         (Value::Object(members), Segment::Key(name) | Segment::Digits(name, _)) => {
@@ -184,16 +184,16 @@ fn variable_key(name: Cow<'_, str>) -> Segment {
     }
 }
 
-/// The index that a text spells, in at most ten digits and without leading zeros.
+/// Return the index that a text spells, with at most ten digits and no leading zeros.
 fn index(text: &str) -> Option<u64> {
     let spelled = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if spelled && text.len() <= 10 { text.parse().ok() } else { None }
 }
 
-/// A name at the start of a text, and the text behind it.
+/// Parser of a name: returns the name and the rest of the text.
 type Name = fn(&str) -> Option<(&str, &str)>;
 
-/// Read a name, then `.name`, `[0]` and `["key"]` until the text ends; `None` when it does not go on like that.
+/// Parse a name, then `.name`, `[0]` and `["key"]` to the end of the text. Return `None` for anything else.
 fn read_steps<'a>(text: &'a str, name: Name, steps: &mut Vec<Step<'a>>) -> Option<()> {
     let (root, mut text) = name(text)?;
     steps.push(Step::Name(root.into()));
@@ -210,11 +210,11 @@ fn read_steps<'a>(text: &'a str, name: Name, steps: &mut Vec<Step<'a>>) -> Optio
     Some(())
 }
 
-/// What stands between brackets, and the text behind them.
+/// Parse the content of brackets. Return it with the rest of the text.
 fn bracket(text: &str) -> Option<(Step<'_>, &str)> {
     if text.starts_with('"') {
         let (quoted, rest) = text.split_at_checked(quoted_length(text)?)?;
-        let Ok(Value::Text(name)) = border::parse(quoted.as_bytes()) else { return None };
+        let Ok(Value::Text(name)) = strict_json::parse(quoted.as_bytes()) else { return None };
         Some((Step::Name(name.to_string().into()), rest.strip_prefix(']')?))
     } else {
         let (digits, rest) = text.split_once(']')?;
@@ -222,7 +222,7 @@ fn bracket(text: &str) -> Option<(Step<'_>, &str)> {
     }
 }
 
-/// The length of the quoted string that a text begins with, quotes included.
+/// Return the length of the quoted string at the start of a text, with its quotes.
 fn quoted_length(text: &str) -> Option<usize> {
     let mut escaped = false;
     let end = text.bytes().skip(1).position(|byte| {
@@ -266,8 +266,8 @@ fn bad_path(text: &str) -> Error {
     Error::new(Code::BadPath, format!("'{shown}' is not a path; write state.a.b[2] or state[\"odd key\"]"))
 }
 
-/// A key as a segment of a JSON Pointer.
-pub(crate) fn escaped(key: &str) -> String {
+/// Escape a key for a JSON Pointer.
+pub(crate) fn escape_pointer(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
@@ -280,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_read_and_written_back() {
+    fn a_path_round_trips() {
         for text in ["state", "state.a_1.b[2][0]", r#"state["odd key"].c["1"]["\"\\\n"]"#] {
             assert_eq!(format_path(&parse_path(text).unwrap()), text);
         }
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn an_invalid_path_is_rejected() {
         for text in [
             "",
             "1",
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn digits_are_an_index_only_in_an_array() {
-        let value = border::parse(br#"{"a":{"0":1},"b":[2]}"#).unwrap();
+        let value = strict_json::parse(br#"{"a":{"0":1},"b":[2]}"#).unwrap();
         let found = |path| lookup(&value, &split_variable(path)).and_then(Value::as_number);
         assert_eq!(found("a.0"), Some(1.0));
         assert_eq!(found("a[0]"), None);

@@ -1,37 +1,38 @@
-//! Which of many patterns is the first to match, without trying them all.
+//! First matching pattern of many, without a test of each pattern.
 //!
-//! A pattern is found by one of its predicates, its anchor: by the whole text, by a literal that the text has to
-//! contain, or, where it requires none, by regular expressions that are searched together. What is found is then
-//! tried as a whole, in the order of the patterns.
+//! Each pattern is found by one of its predicates, its anchor: the whole text, or a literal that the text
+//! must contain. Anchors without a literal are regular expressions, which are searched as a set. Candidates
+//! are then verified in the order of the patterns.
 
 mod anchors;
-mod parts;
+mod literal_index;
 mod predicate;
 
 use anchors::Anchors;
 pub use predicate::Predicate;
 
-/// A pattern: predicates by their numbers, one for each text of a subject; none holds always.
+/// A pattern: the numbers of its predicates, one for each text of a subject. A missing predicate always
+/// holds.
 pub struct Row {
     /// The predicates of the text, the model and the tool result.
     pub predicates: [Option<usize>; 3],
-    /// The one by which the pattern is found.
+    /// The predicate that the pattern is found by.
     pub anchor: Option<usize>,
-    /// Lowest number of earlier answers.
+    /// Minimum number of earlier answers.
     pub first: i64,
-    /// Highest number of earlier answers.
+    /// Maximum number of earlier answers.
     pub last: i64,
 }
 
-/// What patterns are held against.
+/// The input that patterns are compared with.
 pub struct Subject<'a> {
     /// The text, the model and the tool result.
     pub texts: [Option<&'a str>; 3],
-    /// How many answers came before.
+    /// Number of earlier answers.
     pub message_index: i64,
 }
 
-/// Many patterns as one index: immutable, safe to share between threads.
+/// Index of many patterns: immutable, safe to share between threads.
 pub struct Patterns {
     predicates: [Vec<Predicate>; 3],
     rows: Vec<Row>,
@@ -40,7 +41,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// An index over patterns, which name the predicates of their texts by numbers.
+    /// Build an index of patterns that refer to predicates by number.
     #[must_use]
     pub fn new(predicates: [Vec<Predicate>; 3], rows: Vec<Row>) -> Self {
         let mut by_predicate = predicates.each_ref().map(|known| vec![Vec::new(); known.len()]);
@@ -59,19 +60,19 @@ impl Patterns {
         Self { predicates, rows, anchors, everywhere }
     }
 
-    /// How many patterns there are.
+    /// Return the number of patterns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Return True if the index is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The number of the first pattern that matches and is not to be skipped.
+    /// Return the number of the first matching pattern that is not skipped.
     pub fn first(&self, subject: &Subject<'_>, mut skip: impl FnMut(usize) -> bool) -> Option<usize> {
         let mut matches = |number, proven| self.holds(number, subject, proven) && !skip(number);
         let mut best = self.everywhere.iter().copied().find(|&number| matches(number, None));
@@ -104,13 +105,13 @@ impl Patterns {
         best
     }
 
-    /// Whether one pattern matches.
+    /// Return True if one pattern matches.
     #[must_use]
     pub fn matches(&self, number: usize, subject: &Subject<'_>) -> bool {
         self.holds(number, subject, None)
     }
 
-    /// Whether a pattern matches; of one predicate that may be known.
+    /// Return True if a pattern matches. One predicate may already be proven.
     fn holds(&self, number: usize, subject: &Subject<'_>, proven: Option<usize>) -> bool {
         let Some(row) = self.rows.get(number) else { return false };
         (row.first..=row.last).contains(&subject.message_index)

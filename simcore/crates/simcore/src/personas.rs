@@ -1,48 +1,48 @@
-//! Who plays a dry-run, and what the numbers are by which the personas that look ahead decide.
+//! Personas of a dry-run, and the values that the ones with lookahead compare.
 
 use std::sync::LazyLock;
 
 use crate::rng::stream_key;
 
-/// The value of a run that is lost, or that its limits ended.
+/// The value of a run that is lost or that exceeded its limits.
 pub(crate) const LOST: f64 = -2.0;
 /// The value of a run that is won.
 const WON: f64 = 2.0;
 
-/// How often the planner plays on from each candidate.
+/// Rollouts of the planner for each candidate.
 pub(crate) const ROLLOUTS: u64 = 4;
-/// How many turns it plays then, that of the candidate among them.
+/// Turns of a rollout, with the turn of the candidate.
 pub(crate) const ROLLOUT_TURNS: u64 = 8;
 
-/// The value of a run that is lost in a turn of a rollout, from 1: the later, the better.
+/// Return the value of a run that is lost in a turn of a rollout, from 1. A later loss is better.
 #[expect(clippy::cast_precision_loss, reason = "few turns")]
 pub(crate) fn lost_in(turn: u64) -> f64 {
     LOST + (turn as f64 - 1.0) / ROLLOUT_TURNS as f64
 }
 
-/// The value of a run that is won in a turn of a rollout: the sooner, the better.
+/// Return the value of a run that is won in a turn of a rollout. An earlier win is better.
 #[expect(clippy::cast_precision_loss, reason = "few turns")]
 pub(crate) fn won_in(turn: u64) -> f64 {
     WON + (ROLLOUT_TURNS as f64 - turn as f64) / ROLLOUT_TURNS as f64
 }
 
-/// The stream that the seeds of rollouts are drawn from.
+/// The stream of the rollout seeds.
 pub(crate) static ROLLOUT_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("rollout"));
 
-/// Who acts.
+/// A persona: the policy of the player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persona {
     /// Takes no action at all.
     Idle,
     /// Takes one of the legal actions at random.
     Random,
-    /// Takes what is best right after it.
+    /// Takes the action with the best immediate result.
     Greedy,
-    /// Takes what is best if the worst event follows.
+    /// Takes the action with the best result if the worst event follows.
     Cautious,
-    /// Takes what is best after some turns at random.
+    /// Takes the action with the best result after some random turns.
     Planner,
-    /// Takes what is worst right after it.
+    /// Takes the action with the worst immediate result.
     Saboteur,
 }
 
@@ -56,7 +56,7 @@ const NAMES: [(&str, Persona); 6] = [
 ];
 
 impl Persona {
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         NAMES.into_iter().find(|(other, _)| *other == name).map(|(_, persona)| persona)
     }
 

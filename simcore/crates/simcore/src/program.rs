@@ -1,4 +1,4 @@
-//! A compiled scenario: everything that a turn needs, resolved once.
+//! Compiled scenario: everything that a turn needs, resolved once.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -6,26 +6,26 @@ use std::sync::{Arc, OnceLock};
 
 use bumpalo::Bump;
 
-use crate::border;
-use crate::distances::Distances;
+use crate::condition_distance::Distances;
+use crate::document;
 use crate::durations;
 use crate::effects::{Compiling, Effect};
 use crate::error::Result;
-use crate::json::{Json, Members, View};
-use crate::lanes::Machine;
-use crate::logic::{Fields, Rule};
+use crate::json_node::{Json, Members, View};
+use crate::jsonlogic::{Fields, Rule};
+use crate::narrator_scope::Scope;
 use crate::params::Params;
-use crate::paths::{Step, escaped, variable_steps};
-use crate::read;
-use crate::scope::Scope;
+use crate::paths::{Step, escape_pointer, variable_steps};
+use crate::simd::Machine;
 use crate::state::Size;
+use crate::strict_json;
 use crate::value::Value;
 
 const DEFAULT_HORIZON: u64 = 50;
-/// Ordering derived values recurses along what they read, so their number is bounded.
+/// Sorting of derived values is recursive, so their number is bounded.
 const MAX_DERIVES: usize = 1024;
 
-/// A scenario, ready to run. It never changes.
+/// A compiled scenario. It is immutable.
 #[derive(Debug)]
 pub struct Program {
     /// The document in canonical form.
@@ -41,13 +41,13 @@ pub struct Program {
     pub(crate) events: Vec<Event>,
     pub(crate) losses: Vec<Condition>,
     pub(crate) wins: Vec<Condition>,
-    /// One effect for each path that decays, in the order of the paths, with its place in the document.
+    /// Decay effects in the order of their paths, with their place in the document.
     pub(crate) decay: Vec<(String, Effect)>,
     pub(crate) horizon: u64,
     pub(crate) turn_minutes: u64,
 }
 
-/// Something that can be done.
+/// An action of the player.
 #[derive(Debug)]
 pub(crate) struct Action {
     pub(crate) id: Arc<str>,
@@ -56,7 +56,7 @@ pub(crate) struct Action {
     pub(crate) consequence: Consequence,
 }
 
-/// Something that may happen.
+/// A random event.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) id: Arc<str>,
@@ -66,7 +66,7 @@ pub(crate) struct Event {
     pub(crate) consequence: Consequence,
 }
 
-/// Something that ends a run.
+/// A condition that ends a run.
 #[derive(Debug)]
 pub(crate) struct Condition {
     pub(crate) id: Arc<str>,
@@ -75,39 +75,41 @@ pub(crate) struct Condition {
     pub(crate) message: Value,
 }
 
-/// What an action or an event does.
+/// The consequence of an action or an event.
 #[derive(Debug)]
 pub(crate) struct Consequence {
-    /// Where it stands in the document: a JSON Pointer.
+    /// Its place in the document: a JSON Pointer.
     pub(crate) place: String,
     pub(crate) cause: Arc<str>,
-    /// Each after those that it reads, by name otherwise.
+    /// Derived values in the order of their dependencies, otherwise by name.
     pub(crate) derives: Vec<(Arc<str>, Rule)>,
     pub(crate) effects: Vec<Effect>,
 }
 
-/// What the rules of a scenario have in common while they are compiled.
+/// Caches that rules share during compilation.
 struct Shared<'v> {
     fields: Fields<'v>,
     effects: Compiling<'v>,
 }
 
 impl Program {
-    /// Compile a document that has been validated.
+    /// Compile a validated document.
     ///
     /// # Errors
     ///
-    /// `SPEC_INVALID`, or what the JSON border found, for one that has not.
+    /// For an invalid document: `SPEC_INVALID`, or an error of the JSON parser.
     pub fn new(document: &[u8]) -> Result<Self> {
         let arena = Bump::new();
-        let root = border::borrow_canonical(document, &arena)?;
-        let spec = read::object(&root)?;
+        let root = strict_json::borrow_canonical(document, &arena)?;
+        let spec = document::object(&root)?;
         let turn_minutes = match spec.get("clock") {
-            Some(clock) => durations::minutes(read::text(read::field(read::object(clock)?, "turn")?)?)?,
+            Some(clock) => {
+                durations::minutes(document::text(document::field(document::object(clock)?, "turn")?)?)?
+            }
             None => durations::DEFAULT_TURN_MINUTES,
         };
-        let initial = read::field(spec, "state")?;
-        read::object(initial)?;
+        let initial = document::field(spec, "state")?;
+        document::object(initial)?;
         let initial = initial.to_value();
         let mut shared = Shared { fields: Fields::of_scenario(), effects: Compiling::new(turn_minutes) };
         Ok(Self {
@@ -116,40 +118,41 @@ impl Program {
             scope: OnceLock::new(),
             machine: OnceLock::new(),
             distances: OnceLock::new(),
-            initial_size: Size::of(&initial),
+            initial_size: Size::measure(&initial),
             initial,
             entities: spec.get("entities").map_or_else(|| Vec::new().into(), Json::to_value),
-            actions: each(spec, "actions", |action, place| Action::new(action, place, &mut shared))?,
-            events: each(spec, "random_events", |event, place| {
+            actions: map_items(spec, "actions", |action, place| Action::new(action, place, &mut shared))?,
+            events: map_items(spec, "random_events", |event, place| {
                 Event::new(event, place, turn_minutes, &mut shared)
             })?,
-            losses: each(spec, "loss_conditions", |end, _| Condition::new(end, &mut shared))?,
-            wins: each(spec, "win_conditions", |end, _| Condition::new(end, &mut shared))?,
-            decay: decay(read::object(read::field(spec, "negativity_budget")?)?)?,
-            horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), read::count)?,
+            losses: map_items(spec, "loss_conditions", |end, _| Condition::new(end, &mut shared))?,
+            wins: map_items(spec, "win_conditions", |end, _| Condition::new(end, &mut shared))?,
+            decay: decay(document::object(document::field(spec, "negativity_budget")?)?)?,
+            horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), document::count)?,
             turn_minutes,
         })
     }
 
-    /// The document, for whoever makes something else of it; read again when that is first wanted.
+    /// Return the parsed document. It is parsed again at the first use.
     pub(crate) fn spec(&self) -> &Value {
-        self.spec.get_or_init(|| border::parse_canonical(self.text.as_bytes()).unwrap_or(Value::Null))
+        self.spec.get_or_init(|| strict_json::parse_canonical(self.text.as_bytes()).unwrap_or(Value::Null))
     }
 
-    /// What the narrator may change; made when it is first wanted. Nothing, should the document not say it properly.
+    /// Return the narrator's scope, built at the first use. An invalid scope permits nothing.
     pub(crate) fn scope(&self) -> &Scope {
         self.scope.get_or_init(|| {
-            let spec = read::object(self.spec());
-            spec.and_then(Scope::new).unwrap_or_else(|_| Scope::nothing())
+            let spec = document::object(self.spec());
+            spec.and_then(Scope::new).unwrap_or_else(|_| Scope::empty())
         })
     }
 
-    /// What plays the program from its initial state in lockstep, if it can be played so; made when it is first wanted.
+    /// Return the machine for vectorised runs from the initial state, if possible. It is built at the first
+    /// use.
     pub(crate) fn machine(&self) -> Option<&Machine> {
         self.machine.get_or_init(|| Machine::new(self, &self.new_state(0))).as_ref()
     }
 
-    /// How far the conditions that end a run are from holding; made when it is first wanted.
+    /// Return the distances of the loss and win conditions, built at the first use.
     pub(crate) fn distances(&self) -> &Distances {
         self.distances.get_or_init(|| Distances::new(self))
     }
@@ -157,10 +160,10 @@ impl Program {
 
 impl Action {
     fn new<'v, T: Json>(action: Members<'v, T>, place: String, shared: &mut Shared<'v>) -> Result<Self> {
-        let id = read::text(read::field(action, "id")?)?;
+        let id = document::text(document::field(action, "id")?)?;
         Ok(Self {
-            params: Params::new(read::field(action, "params")?)?,
-            preconditions: Rule::of(read::field(action, "preconditions")?, &mut shared.fields),
+            params: Params::new(document::field(action, "params")?)?,
+            preconditions: Rule::compile(document::field(action, "preconditions")?, &mut shared.fields),
             consequence: Consequence::new(action, place, format!("action:{id}"), shared)?,
             id: id.into(),
         })
@@ -174,14 +177,14 @@ impl Event {
         turn_minutes: u64,
         shared: &mut Shared<'v>,
     ) -> Result<Self> {
-        let id = read::text(read::field(event, "id")?)?;
+        let id = document::text(document::field(event, "id")?)?;
         let turns = match event.get("duration") {
-            Some(duration) => durations::turns(read::text(duration)?, turn_minutes)?,
+            Some(duration) => durations::turns(document::text(duration)?, turn_minutes)?,
             None => 1,
         };
         Ok(Self {
-            weight: read::number(read::field(event, "weight")?)?,
-            when: Rule::of(read::field(event, "when")?, &mut shared.fields),
+            weight: document::number(document::field(event, "weight")?)?,
+            when: Rule::compile(document::field(event, "when")?, &mut shared.fields),
             turns,
             consequence: Consequence::new(event, place, format!("event:{id}"), shared)?,
             id: id.into(),
@@ -192,8 +195,8 @@ impl Event {
 impl Condition {
     fn new<'v, T: Json>(condition: Members<'v, T>, shared: &mut Shared<'v>) -> Result<Self> {
         Ok(Self {
-            id: read::text(read::field(condition, "id")?)?.into(),
-            when: Rule::of(read::field(condition, "when")?, &mut shared.fields),
+            id: document::text(document::field(condition, "id")?)?.into(),
+            when: Rule::compile(document::field(condition, "when")?, &mut shared.fields),
             message: condition.get("message").map_or(Value::Null, Json::to_value),
         })
     }
@@ -207,47 +210,48 @@ impl Consequence {
         shared: &mut Shared<'v>,
     ) -> Result<Self> {
         let derives = match rule.get("derives") {
-            Some(derives) => compiled_derives(read::object(derives)?, &mut shared.fields)?,
+            Some(derives) => compile_derives(document::object(derives)?, &mut shared.fields)?,
             None => Vec::new(),
         };
-        let effects = Effect::list(read::field(rule, "effects")?, &mut shared.effects)?;
+        let effects = Effect::list(document::field(rule, "effects")?, &mut shared.effects)?;
         Ok(Self { place, cause: cause.into(), derives, effects })
     }
 }
 
-/// Compile each object of a list, which may be absent; the compiler is told its place in the document.
-fn each<'v, T: Json, C>(
+/// Compile each object of an optional list. The compiler gets the place in the document.
+fn map_items<'v, T: Json, C>(
     spec: Members<'v, T>,
     section: &str,
     mut compile: impl FnMut(Members<'v, T>, String) -> Result<C>,
 ) -> Result<Vec<C>> {
-    read::each(read::list_or_empty(spec, section)?, |index, item| {
-        compile(read::object(item)?, format!("/{section}/{index}"))
+    document::map_items(document::list_or_empty(spec, section)?, |index, item| {
+        compile(document::object(item)?, format!("/{section}/{index}"))
     })
 }
 
 fn decay<T: Json>(budget: Members<'_, T>) -> Result<Vec<(String, Effect)>> {
     let Some(paths) = budget.get("decay_per_turn") else { return Ok(Vec::new()) };
-    let place = |path| format!("/negativity_budget/decay_per_turn/{}", escaped(path));
-    read::object(paths)?
+    let place = |path| format!("/negativity_budget/decay_per_turn/{}", escape_pointer(path));
+    document::object(paths)?
         .iter()
         .map(|(path, amount)| Ok((place(path), Effect::decay(path, amount)?)))
         .collect()
 }
 
-fn compiled_derives<'v, T: Json>(
+fn compile_derives<'v, T: Json>(
     expressions: Members<'v, T>,
     fields: &mut Fields<'v>,
 ) -> Result<Vec<(Arc<str>, Rule)>> {
-    let compiled =
-        |name: &str| expressions.get(name).map(|expression| (Arc::from(name), Rule::of(expression, fields)));
+    let compiled = |name: &str| {
+        expressions.get(name).map(|expression| (Arc::from(name), Rule::compile(expression, fields)))
+    };
     Ok(derive_order(expressions)?.into_iter().filter_map(compiled).collect())
 }
 
-/// The names of derived values in the order in which they are computed: each after those it reads, by name otherwise.
+/// Return the names of derived values in the order of their dependencies, otherwise by name.
 pub(crate) fn derive_order<T: Json>(expressions: Members<'_, T>) -> Result<Vec<&str>> {
     if expressions.len() > MAX_DERIVES {
-        return Err(read::invalid(&format!("a rule derives more than {MAX_DERIVES} values")));
+        return Err(document::invalid(&format!("a rule derives more than {MAX_DERIVES} values")));
     }
     let mut order = Order { expressions, visiting: BTreeSet::new(), done: Vec::new() };
     for (name, expression) in expressions.iter() {
@@ -268,10 +272,10 @@ impl<'v, T: Json> Order<'v, T> {
             return Ok(());
         }
         if !self.visiting.insert(name) {
-            return Err(read::invalid("a derived value depends on itself"));
+            return Err(document::invalid("a derived value depends on itself"));
         }
         let mut names = BTreeSet::new();
-        derive_names(expression, &mut names);
+        collect_derive_names(expression, &mut names);
         for other in &names {
             if let Some((other, expression)) = self.expressions.entry(other) {
                 self.visit(other, expression)?;
@@ -282,36 +286,36 @@ impl<'v, T: Json> Order<'v, T> {
     }
 }
 
-/// The derived values that an expression reads.
-fn derive_names<'v>(expression: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
+/// Collect the derived values that an expression reads.
+fn collect_derive_names<'v>(expression: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
     match expression.view() {
-        View::Array(items) => items.iter().for_each(|item| derive_names(item, names)),
+        View::Array(items) => items.iter().for_each(|item| collect_derive_names(item, names)),
         View::Object(members) => {
-            members.values().for_each(|item| derive_names(item, names));
+            members.values().for_each(|item| collect_derive_names(item, names));
             names.extend(members.get("var").and_then(variable).and_then(derive_name));
             let sought = ["missing", "missing_some"].into_iter().filter_map(|name| members.get(name));
-            sought.for_each(|operand| sought_names(operand, names));
+            sought.for_each(|operand| collect_missing_names(operand, names));
         }
         _ => {}
     }
 }
 
-/// The derived values among the paths that `missing` or `missing_some` looks for.
-fn sought_names<'v>(operand: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
+/// Collect the derived values among the paths of `missing` or `missing_some`.
+fn collect_missing_names<'v>(operand: &'v impl Json, names: &mut BTreeSet<Cow<'v, str>>) {
     match operand.view() {
         View::Text(path) => names.extend(derive_name(path)),
-        View::Array(items) => items.iter().for_each(|item| sought_names(item, names)),
+        View::Array(items) => items.iter().for_each(|item| collect_missing_names(item, names)),
         _ => {}
     }
 }
 
 fn variable(operand: &impl Json) -> Option<&str> {
     let path = if let View::Array(items) = operand.view() { items.first()? } else { operand };
-    read::text(path).ok()
+    document::text(path).ok()
 }
 
 fn derive_name(path: &str) -> Option<Cow<'_, str>> {
-    // Nearly all paths begin otherwise, which is quick to see.
+    // A quick rejection of nearly all paths.
     if !path.starts_with("derives") {
         return None;
     }

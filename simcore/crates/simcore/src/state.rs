@@ -1,55 +1,54 @@
-//! One run of a scenario: its tree, and what the engine must remember beside it.
+//! State of one run: the tree, and the engine's own data beside it.
 
-mod size;
 mod snapshot;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::canonical;
+use crate::canonical_json;
 use crate::effects::Effect;
 use crate::error::Result;
 use crate::program::{Condition, Program};
 use crate::value::{Value, count, object};
 
-pub(crate) use size::{MAX_LOG_LINES, MAX_PENDING, MAX_STATE_NODES, MAX_STATE_TEXT, Size};
+pub(crate) use crate::limits::{MAX_LOG_LINES, MAX_PENDING, MAX_STATE_NODES, MAX_STATE_TEXT, Size};
 
-/// Rolls of one turn, all kinds together.
+/// Maximum rolls of one turn, of all kinds together.
 pub(crate) const MAX_ROLLS: u64 = 256;
 
-/// One run of a scenario, somewhere in its life. A clone shares what neither has changed since.
+/// The state of one run. A clone shares all unchanged values.
 #[derive(Clone, Debug)]
 pub struct State {
     pub(crate) seed: u64,
     pub(crate) tree: Value,
-    /// Values in the tree and in the pending entries.
+    /// Number of values in the tree and in the pending entries.
     pub(crate) nodes: usize,
-    /// Bytes of text in them, keys included.
+    /// Bytes of their text, with keys.
     pub(crate) text: usize,
-    /// How many turns are complete.
+    /// Number of complete turns.
     pub(crate) turn: u64,
-    /// Whether the scheduled effects of the current turn have been applied.
+    /// True if the scheduled effects of the current turn have been applied.
     pub(crate) opened: bool,
     pub(crate) scheduled: Arc<Vec<Arc<Scheduled>>>,
     pub(crate) lasting: Vec<Lasting>,
     pub(crate) log: Arc<VecDeque<Arc<LogLine>>>,
     pub(crate) status: Status,
-    /// How often each stream was rolled in the current turn.
+    /// Number of rolls of each stream in the current turn.
     pub(crate) rolls: BTreeMap<Arc<str>, u64>,
 }
 
-/// Effects that are to happen later.
+/// A pending entry: effects for a later turn.
 #[derive(Debug)]
 pub(crate) struct Scheduled {
     pub(crate) id: Arc<str>,
     pub(crate) due: u64,
     pub(crate) effects: Vec<Effect>,
-    /// The entry as a snapshot has it.
+    /// The source document of the entry, for snapshots.
     source: Value,
     size: Size,
 }
 
-/// An event that goes on.
+/// A lasting event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lasting {
     /// The index of the event.
@@ -58,7 +57,7 @@ pub(crate) struct Lasting {
     pub(crate) until: u64,
 }
 
-/// A line of the session's log.
+/// A line of the log.
 #[derive(Debug)]
 pub(crate) struct LogLine {
     pub(crate) turn: u64,
@@ -66,13 +65,13 @@ pub(crate) struct LogLine {
     pub(crate) cause: Arc<str>,
 }
 
-/// Whether a run goes on, and if not, which condition ended it.
+/// The status of a run, with the index of the condition that ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Ongoing,
-    /// By the loss condition of this index.
+    /// The loss condition of this index holds.
     Lost(usize),
-    /// By the win condition of this index.
+    /// The win condition of this index holds.
     Won(usize),
 }
 
@@ -93,45 +92,45 @@ impl State {
         }
     }
 
-    /// The state tree, canonical.
+    /// Return the state tree as canonical JSON.
     ///
     /// # Errors
     ///
-    /// `TOO_DEEP`, when it cannot be written.
+    /// `TOO_DEEP` if it cannot be written.
     pub fn tree_json(&self) -> Result<String> {
-        canonical::text(&self.tree)
+        canonical_json::text(&self.tree)
     }
 
-    /// SHA-256 of the canonical state tree, in lower-case hexadecimal digits.
+    /// Return the SHA-256 of the canonical state tree in lower-case hexadecimal digits.
     ///
     /// # Errors
     ///
-    /// `TOO_DEEP`, when it cannot be written.
+    /// `TOO_DEEP` if it cannot be written.
     pub fn hash(&self) -> Result<String> {
-        Ok(canonical::sha256_hex(self.tree_json()?.as_bytes()))
+        Ok(canonical_json::sha256_hex(self.tree_json()?.as_bytes()))
     }
 
-    /// How many turns are complete.
+    /// Return the number of complete turns.
     #[must_use]
     pub fn turn(&self) -> u64 {
         self.turn
     }
 
-    /// Whether the run goes on, as JSON.
+    /// Return the status as JSON.
     ///
     /// # Errors
     ///
-    /// None, as a status can always be written.
+    /// None: a status can always be written.
     pub fn status_json(&self, program: &Program) -> Result<String> {
-        canonical::text(&self.status.value(program))
+        canonical_json::text(&self.status.value(program))
     }
 
-    /// Whether opening the turn would apply scheduled effects.
+    /// Return True if opening the turn would apply scheduled effects.
     pub(crate) fn is_due(&self) -> bool {
         self.scheduled.iter().any(|entry| entry.due <= self.turn + 1)
     }
 
-    /// Take the entries that are due now, by turn and then in the order of scheduling.
+    /// Remove the due entries and return them by turn, then in the order of scheduling.
     pub(crate) fn take_due(&mut self) -> Vec<Arc<Scheduled>> {
         if !self.is_due() {
             return Vec::new();
@@ -142,21 +141,21 @@ impl State {
         due
     }
 
-    /// Take pending entries away; those taken, in the order of their scheduling.
+    /// Remove the selected pending entries and return them in the order of scheduling.
     pub(crate) fn unschedule(&mut self, chosen: impl Fn(&Scheduled) -> bool) -> Vec<Arc<Scheduled>> {
         let entries = self.scheduled.iter().cloned();
-        let (taken, kept) = entries.partition::<Vec<_>, _>(|entry| chosen(entry));
-        if !taken.is_empty() {
-            self.scheduled = Arc::new(kept);
+        let (removed, remaining) = entries.partition::<Vec<_>, _>(|entry| chosen(entry));
+        if !removed.is_empty() {
+            self.scheduled = Arc::new(remaining);
         }
-        for entry in &taken {
+        for entry in &removed {
             self.nodes -= entry.size.nodes;
             self.text -= entry.size.text;
         }
-        taken
+        removed
     }
 
-    /// Add an entry to those that are pending.
+    /// Add a pending entry.
     pub(crate) fn schedule(&mut self, entry: Scheduled) {
         self.nodes += entry.size.nodes;
         self.text += entry.size.text;
@@ -165,20 +164,20 @@ impl State {
 }
 
 impl Scheduled {
-    /// An entry; of one that takes more steps than that to look at, the size says only that it does.
+    /// Create an entry. If its size needs more than `most_steps`, the size is only a lower bound.
     pub(crate) fn new(id: Arc<str>, due: u64, effects: Vec<Effect>, most_steps: u64) -> Self {
         let source =
             object([("id", Value::from(&id)), ("due", count(due)), ("effects", Effect::sources(&effects))]);
-        let size = Size::within(&source, most_steps);
+        let size = Size::measure_within(&source, most_steps);
         Self { id, due, effects, source, size }
     }
 
-    /// Its effects, as a snapshot has them.
+    /// Return the source documents of its effects.
     pub(crate) fn effect_sources(&self) -> Option<&[Value]> {
         self.source.as_object()?.get("effects")?.as_array().map(|effects| effects.as_slice())
     }
 
-    /// How large the entry is.
+    /// Return the size of the entry.
     pub(crate) fn size(&self) -> Size {
         self.size
     }

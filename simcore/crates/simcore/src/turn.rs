@@ -1,23 +1,23 @@
-//! A turn, in its order: due schedules; actions; the narrator's own changes; one random event and those that last;
-//! decay; conditions.
+//! One turn in its order: due schedules; actions; changes of the narrator; one random event and lasting
+//! events; decay; conditions.
 
 mod choices;
-mod rules;
+mod rule_execution;
 
 use std::sync::{Arc, LazyLock};
 
-use crate::border;
-use crate::canonical::{self, Members};
+use crate::canonical_json::{self, Members};
+use crate::change_log::{ChangeLog, Draw, Failure};
 use crate::effects::{Compiling, Effect};
 use crate::error::{Code, Error, Result};
 use crate::program::{Action, Condition, Program};
-use crate::record::{Draw, Failure, Record};
 use crate::rng::{draw, stream_key, unit};
 use crate::state::{Lasting, State, Status};
-use crate::value::{NOTHING, Object, Value, count};
+use crate::strict_json;
+use crate::value::{EMPTY_OBJECT, Object, Value, count};
 
-pub(crate) use choices::{Choice, PARAM_TRIES, PolicyDraws, legal_choices, opened};
-pub(crate) use rules::with_root;
+pub(crate) use choices::{Choice, PARAM_TRIES, PolicyDraws, legal_choices, open_copy};
+pub(crate) use rule_execution::with_root;
 
 const EVENT_STREAM: &str = "event";
 
@@ -26,54 +26,55 @@ static DECAY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("decay"));
 static NARRATOR: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("narrator"));
 
 impl Program {
-    /// The initial state under a seed.
+    /// Return the initial state under a seed.
     #[must_use]
     pub fn new_state(&self, seed: u64) -> State {
         State::new(self, seed)
     }
 
-    /// The ids of the actions that could be taken now, as a JSON list.
+    /// Return the ids of the legal actions as a JSON list.
     ///
     /// # Errors
     ///
-    /// `STATE_LIMIT`, when the scheduled effects of the turn cannot be applied; `TURN_LIMIT`.
+    /// `STATE_LIMIT` if the scheduled effects of the turn cannot be applied; `TURN_LIMIT`.
     pub fn legal_actions(&self, state: &State) -> Result<String> {
-        let choices = legal_choices(self, state, &mut PolicyDraws::new(state), &mut Record::new(false))?;
-        canonical::text(&choices.iter().map(|choice| Value::from(&choice.action.id)).collect())
+        let choices = legal_choices(self, state, &mut PolicyDraws::new(state), &mut ChangeLog::new(false))?;
+        canonical_json::text(&choices.iter().map(|choice| Value::from(&choice.action.id)).collect())
     }
 
-    /// Take an action; the JSON of an `ActResult`: accepted with its changes, or rejected with reasons and
-    /// without any.
+    /// Take an action. Return the JSON of an `ActResult`: accepted with its changes, or rejected with reasons
+    /// and no changes.
     ///
     /// # Errors
     ///
-    /// `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
+    /// `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`. The call is then rolled back.
     pub fn act(&self, state: &mut State, action_id: &str, params: &[u8]) -> Result<String> {
-        let params = border::parse_canonical(params)?;
-        let mut record = Record::new(true);
+        let params = strict_json::parse_canonical(params)?;
+        let mut record = ChangeLog::new(true);
         let reasons = act(self, state, action_id, &params, &mut record)?;
-        decided(&reasons, &record)
+        act_result(&reasons, &record)
     }
 
-    /// Apply the narrator's own changes, a list of `{op, path, value?}`, all or none; the JSON of an `ActResult`.
+    /// Apply all or none of the narrator's changes, a list of `{op, path, value?}`. Return the JSON of an
+    /// `ActResult`.
     ///
     /// # Errors
     ///
-    /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
+    /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`. The call is then rolled back.
     pub fn narrate(&self, state: &mut State, changes: &[u8]) -> Result<String> {
-        let changes = border::parse_canonical(changes)?;
-        let mut record = Record::new(true);
+        let changes = strict_json::parse_canonical(changes)?;
+        let mut record = ChangeLog::new(true);
         let reasons = narrate(self, state, &changes, &mut record)?;
-        decided(&reasons, &record)
+        act_result(&reasons, &record)
     }
 
-    /// Finish the turn; the JSON of a `StepResult`.
+    /// Finish the turn. Return the JSON of a `StepResult`.
     ///
     /// # Errors
     ///
-    /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; nothing of this call was applied.
+    /// `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`. The call is then rolled back.
     pub fn step(&self, state: &mut State) -> Result<String> {
-        let mut record = Record::new(true);
+        let mut record = ChangeLog::new(true);
         let event = step(self, state, &mut record)?;
         let event = event.and_then(|index| self.events.get(index));
         let mut out = String::new();
@@ -90,8 +91,8 @@ impl Program {
     }
 }
 
-/// The JSON of an `ActResult`.
-fn decided(reasons: &[Failure], record: &Record) -> Result<String> {
+/// Return the JSON of an `ActResult`.
+fn act_result(reasons: &[Failure], record: &ChangeLog) -> Result<String> {
     let mut out = String::new();
     let mut result = Members::new(&mut out, 1);
     result.value("accepted", &Value::Bool(reasons.is_empty()))?;
@@ -103,15 +104,15 @@ fn decided(reasons: &[Failure], record: &Record) -> Result<String> {
     Ok(out)
 }
 
-/// Take an action of the turn; the reasons why it was rejected, if it was.
+/// Take an action. Return the reasons for its rejection, if any.
 pub(crate) fn act(
     program: &Program,
     state: &mut State,
     action_id: &str,
     params: &Value,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Vec<Failure>> {
-    whole(state, record, |state, record| {
+    in_transaction(state, record, |state, record| {
         let action = program.actions.iter().find(|action| &*action.id == action_id).ok_or_else(|| {
             let shown: String = action_id.chars().take(64).collect();
             Error::new(Code::UnknownAction, format!("the scenario has no action '{shown}'"))
@@ -126,7 +127,7 @@ fn attempt(
     state: &mut State,
     action: &Action,
     params: &Value,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Vec<Failure>> {
     let place = &action.consequence.place;
     let problems = action.params.problems(params);
@@ -135,7 +136,7 @@ fn attempt(
         let failure = |message| Failure { code: Code::IllegalParam, rule: rule.clone(), message };
         return Ok(problems.into_iter().map(failure).collect());
     }
-    match rules::holds(program, state, &action.preconditions, params, record) {
+    match rule_execution::holds(program, state, &action.preconditions, params, record) {
         Ok(true) => {}
         Ok(false) => {
             let message = format!("the preconditions of '{}' do not hold", action.id);
@@ -144,36 +145,36 @@ fn attempt(
         }
         Err(error) => return Ok(vec![record.fail(error, format_args!("{place}/preconditions"))?]),
     }
-    Ok(rules::cause(program, state, &action.consequence, params, record)?.into_iter().collect())
+    Ok(rule_execution::apply_rule(program, state, &action.consequence, params, record)?.into_iter().collect())
 }
 
-/// Apply the narrator's own changes; the reasons why they were rejected, if they were.
+/// Apply the narrator's changes. Return the reasons for their rejection, if any.
 fn narrate(
     program: &Program,
     state: &mut State,
     changes: &Value,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Vec<Failure>> {
-    whole(state, record, |state, record| {
+    in_transaction(state, record, |state, record| {
         open(state, record)?;
-        let reasons = program.scope().objections(changes);
+        let reasons = program.scope().find_violations(changes);
         if !reasons.is_empty() {
             return Ok(reasons);
         }
         let effects = Effect::list(changes, &mut Compiling::new(program.turn_minutes))?;
         let place = format_args!("/state_changes");
-        let failure = rules::apply(state, &effects, &Object::default(), &NARRATOR, record, place)?;
+        let failure = rule_execution::apply(state, &effects, &Object::default(), &NARRATOR, record, place)?;
         Ok(failure.into_iter().collect())
     })
 }
 
-/// Finish the turn; the index of the event that happened, if one did.
-pub(crate) fn step(program: &Program, state: &mut State, record: &mut Record) -> Result<Option<usize>> {
-    whole(state, record, |state, record| {
+/// Finish the turn. Return the index of the event that occurred, if any.
+pub(crate) fn step(program: &Program, state: &mut State, record: &mut ChangeLog) -> Result<Option<usize>> {
+    in_transaction(state, record, |state, record| {
         open(state, record)?;
-        let event = happen(program, state, record)?;
+        let event = apply_events(program, state, record)?;
         decay(program, state, record)?;
-        state.status = judge(program, state, record)?;
+        state.status = check_end_conditions(program, state, record)?;
         state.turn += 1;
         state.opened = false;
         state.rolls.clear();
@@ -181,7 +182,7 @@ pub(crate) fn step(program: &Program, state: &mut State, record: &mut Record) ->
     })
 }
 
-/// Refuse to do anything in a run that has ended.
+/// Reject an operation on a run that has ended.
 pub(crate) fn check_ongoing(state: &State) -> Result<()> {
     if state.status == Status::Ongoing {
         return Ok(());
@@ -189,11 +190,11 @@ pub(crate) fn check_ongoing(state: &State) -> Result<()> {
     Err(Error::new(Code::RunEnded, "the run has ended; nothing more can happen in it"))
 }
 
-/// Do something to a state wholly, or not at all.
-fn whole<T>(
+/// Run an operation as a transaction: a failure rolls the state back.
+fn in_transaction<T>(
     state: &mut State,
-    record: &mut Record,
-    work: impl FnOnce(&mut State, &mut Record) -> Result<T>,
+    record: &mut ChangeLog,
+    work: impl FnOnce(&mut State, &mut ChangeLog) -> Result<T>,
 ) -> Result<T> {
     check_ongoing(state)?;
     record.clear();
@@ -207,33 +208,40 @@ fn whole<T>(
     result
 }
 
-/// Start the turn, once: apply the scheduled effects that are due.
-fn open(state: &mut State, record: &mut Record) -> Result<()> {
+/// Open the turn once: apply the due schedules.
+fn open(state: &mut State, record: &mut ChangeLog) -> Result<()> {
     if state.opened {
         return Ok(());
     }
     state.opened = true;
     for entry in state.take_due() {
         let cause: Arc<str> = format!("schedule:{}", entry.id).into();
-        rules::apply(state, &entry.effects, &Object::default(), &cause, record, format_args!("{cause}"))?;
+        rule_execution::apply(
+            state,
+            &entry.effects,
+            &Object::default(),
+            &cause,
+            record,
+            format_args!("{cause}"),
+        )?;
     }
     Ok(())
 }
 
-/// At most one random event, then the effects of the events that still last.
-fn happen(program: &Program, state: &mut State, record: &mut Record) -> Result<Option<usize>> {
+/// Apply at most one random event, then the lasting events.
+fn apply_events(program: &Program, state: &mut State, record: &mut ChangeLog) -> Result<Option<usize>> {
     let now = state.turn + 1;
     let mut lasting: Vec<Lasting> =
         state.lasting.iter().filter(|entry| entry.until >= now).copied().collect();
     let fired = draw_event(program, state, &lasting, record)?;
-    let begun = match fired {
-        Some(event) => begin(program, state, event, record)?,
+    let started = match fired {
+        Some(event) => start_event(program, state, event, record)?,
         None => None,
     };
     for entry in &lasting {
         apply_event(program, state, entry.event, record)?;
     }
-    lasting.extend(begun);
+    lasting.extend(started);
     lasting.retain(|entry| entry.until > now);
     state.lasting = lasting;
     Ok(fired)
@@ -243,7 +251,7 @@ fn draw_event(
     program: &Program,
     state: &State,
     lasting: &[Lasting],
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Option<usize>> {
     let mut eligible = Vec::new();
     let mut total = 0.0;
@@ -251,7 +259,7 @@ fn draw_event(
         if lasting.iter().any(|entry| entry.event == index) {
             continue;
         }
-        if may_happen(program, state, index, record)? {
+        if can_occur(program, state, index, record)? {
             eligible.push((index, event.weight));
             total += event.weight;
         }
@@ -270,34 +278,40 @@ fn draw_event(
     }))
 }
 
-/// Let an event happen; the entry of one that goes on.
-fn begin(program: &Program, state: &mut State, event: usize, record: &mut Record) -> Result<Option<Lasting>> {
+/// Apply an event. Return its entry if it lasts.
+fn start_event(
+    program: &Program,
+    state: &mut State,
+    event: usize,
+    record: &mut ChangeLog,
+) -> Result<Option<Lasting>> {
     let turns = program.events.get(event).map_or(1, |event| event.turns);
     let failed = apply_event(program, state, event, record)?;
     Ok(if failed { None } else { Some(Lasting { event, until: state.turn + turns }) })
 }
 
-/// Let an event happen by itself if it could be drawn now; whether it did. It does not begin to last.
+/// Apply an event outside of the draw if it can occur now. Return True if it did. The event does not start to
+/// last.
 pub(crate) fn try_event(
     program: &Program,
     state: &mut State,
     event: usize,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<bool> {
-    whole(state, record, |state, record| {
+    in_transaction(state, record, |state, record| {
         let now = state.turn + 1;
         let lasts = state.lasting.iter().any(|entry| entry.event == event && entry.until >= now);
-        if lasts || !may_happen(program, state, event, record)? {
+        if lasts || !can_occur(program, state, event, record)? {
             return Ok(false);
         }
         Ok(!apply_event(program, state, event, record)?)
     })
 }
 
-/// Whether the condition of an event holds; not where that cannot be told.
-fn may_happen(program: &Program, state: &State, event: usize, record: &mut Record) -> Result<bool> {
+/// Return True if the condition of an event holds. A condition that fails does not hold.
+fn can_occur(program: &Program, state: &State, event: usize, record: &mut ChangeLog) -> Result<bool> {
     let Some(event) = program.events.get(event) else { return Ok(false) };
-    match rules::holds(program, state, &event.when, &NOTHING, record) {
+    match rule_execution::holds(program, state, &event.when, &EMPTY_OBJECT, record) {
         Ok(holds) => Ok(holds),
         Err(error) => {
             record.fail(error, format_args!("{}/when", event.consequence.place))?;
@@ -306,34 +320,37 @@ fn may_happen(program: &Program, state: &State, event: usize, record: &mut Recor
     }
 }
 
-/// Apply the effects of an event; whether they failed.
-fn apply_event(program: &Program, state: &mut State, event: usize, record: &mut Record) -> Result<bool> {
+/// Apply the effects of an event. Return True if they failed.
+fn apply_event(program: &Program, state: &mut State, event: usize, record: &mut ChangeLog) -> Result<bool> {
     let Some(event) = program.events.get(event) else { return Ok(true) };
-    Ok(rules::cause(program, state, &event.consequence, &NOTHING, record)?.is_some())
+    Ok(rule_execution::apply_rule(program, state, &event.consequence, &EMPTY_OBJECT, record)?.is_some())
 }
 
-fn decay(program: &Program, state: &mut State, record: &mut Record) -> Result<()> {
-    program.decay.iter().try_for_each(|(place, effect)| rules::decay(state, effect, place, &DECAY, record))
+fn decay(program: &Program, state: &mut State, record: &mut ChangeLog) -> Result<()> {
+    program
+        .decay
+        .iter()
+        .try_for_each(|(place, effect)| rule_execution::decay(state, effect, place, &DECAY, record))
 }
 
-/// The first condition that holds ends the run: losses in order, then wins.
-fn judge(program: &Program, state: &State, record: &mut Record) -> Result<Status> {
-    if let Some(index) = first_that_holds(program, state, &program.losses, "loss_conditions", record)? {
+/// Check the end conditions: losses in order, then wins. The first one that holds ends the run.
+fn check_end_conditions(program: &Program, state: &State, record: &mut ChangeLog) -> Result<Status> {
+    if let Some(index) = first_holding(program, state, &program.losses, "loss_conditions", record)? {
         return Ok(Status::Lost(index));
     }
-    let won = first_that_holds(program, state, &program.wins, "win_conditions", record)?;
+    let won = first_holding(program, state, &program.wins, "win_conditions", record)?;
     Ok(won.map_or(Status::Ongoing, Status::Won))
 }
 
-fn first_that_holds(
+fn first_holding(
     program: &Program,
     state: &State,
     conditions: &[Condition],
     section: &str,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Option<usize>> {
     for (index, condition) in conditions.iter().enumerate() {
-        match rules::holds(program, state, &condition.when, &NOTHING, record) {
+        match rule_execution::holds(program, state, &condition.when, &EMPTY_OBJECT, record) {
             Ok(true) => return Ok(Some(index)),
             Ok(false) => {}
             Err(error) => {

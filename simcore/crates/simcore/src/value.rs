@@ -1,13 +1,13 @@
-//! JSON values that are cheap to copy: text, arrays and objects are shared until somebody changes them.
+//! Shared JSON values with copy on write. A clone of a text, an array or an object is cheap.
 
 use std::cell::Cell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock};
 
-use crate::border::{Builder, MAX_DEPTH};
-use crate::canonical;
-use crate::json::{Json, Members, View};
+use crate::canonical_json;
+use crate::json_node::{Json, Members, View};
+use crate::strict_json::{Builder, MAX_DEPTH};
 
 /// A JSON value. Every number is finite and never −0.
 #[derive(Clone)]
@@ -32,51 +32,52 @@ pub struct Array(Vec<Value>);
 
 /// The members of an object, ordered by the code points of their keys.
 ///
-/// They lie in one block: objects are small, and are read far more often than they gain or lose a member.
+/// They are one contiguous block: objects are small, and reads are far more frequent than insertions and
+/// removals.
 #[derive(Clone, Default)]
 pub struct Object(Vec<(Arc<str>, Value)>);
 
 impl Value {
-    /// A value with nothing inside it: neither array nor object.
+    /// Return True if the value is neither an array nor an object.
     #[must_use]
     pub fn is_scalar(&self) -> bool {
         !matches!(self, Self::Array(_) | Self::Object(_))
     }
 
-    /// The number, if this is one.
+    /// Return the number, if it is one.
     #[must_use]
     pub fn as_number(&self) -> Option<f64> {
         if let Self::Number(number) = self { Some(*number) } else { None }
     }
 
-    /// The text, if this is one.
+    /// Return the text, if it is one.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// The items, if this is an array.
+    /// Return the items, if it is an array.
     #[must_use]
     pub fn as_array(&self) -> Option<&Array> {
         if let Self::Array(items) = self { Some(items) } else { None }
     }
 
-    /// The members, if this is an object.
+    /// Return the members, if it is an object.
     #[must_use]
     pub fn as_object(&self) -> Option<&Object> {
         if let Self::Object(members) = self { Some(members) } else { None }
     }
 }
 
-/// An empty object: the parameters of what takes none.
-pub(crate) static NOTHING: LazyLock<Value> = LazyLock::new(|| Object::default().into());
+/// An empty object: the parameters of an action without parameters.
+pub(crate) static EMPTY_OBJECT: LazyLock<Value> = LazyLock::new(|| Object::default().into());
 
-/// An object of some members.
+/// Create an object from members.
 pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     members.into_iter().map(|(key, value)| (Arc::from(key), value)).collect()
 }
 
-/// A count as a number.
+/// Convert a count to a number.
 #[expect(clippy::cast_precision_loss, reason = "nothing here is counted beyond 2^53")]
 pub(crate) fn count(number: u64) -> Value {
     Value::Number(number as f64)
@@ -138,7 +139,7 @@ impl From<Object> for Value {
 
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&canonical::text(self).unwrap_or_else(|error| error.to_string()))
+        f.write_str(&canonical_json::text(self).unwrap_or_else(|error| error.to_string()))
     }
 }
 
@@ -162,7 +163,7 @@ impl Json for Value {
     }
 }
 
-/// Builds values.
+/// Builder of shared values.
 pub(crate) struct Values;
 
 impl<'a> Builder<'a> for Values {
@@ -217,46 +218,46 @@ impl DerefMut for Array {
 }
 
 impl Object {
-    /// How many members there are.
+    /// Return the number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Return True if the object is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The value of a key.
+    /// Return the value of a key.
     #[must_use]
     #[inline]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.members().get(key)
     }
 
-    /// The members as they are read.
+    /// Return a view of the members.
     pub(crate) fn members(&self) -> Members<'_, Value> {
         Members(&self.0)
     }
 
-    /// The value of a key, to change it.
+    /// Return the value of a key for mutation.
     #[must_use]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        let at = self.place(key).ok()?;
+        let at = self.position(key).ok()?;
         self.0.get_mut(at).map(|(_, value)| value)
     }
 
-    /// Whether there is such a key.
+    /// Return True if the key exists.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Give a key a value; the one it had.
+    /// Set the value of a key. Return the old value.
     pub fn insert(&mut self, key: Arc<str>, value: Value) -> Option<Value> {
-        match self.place(&key) {
+        match self.position(&key) {
             Ok(at) => self.0.get_mut(at).map(|(_, old)| std::mem::replace(old, value)),
             Err(at) => {
                 self.0.insert(at, (key, value));
@@ -265,30 +266,30 @@ impl Object {
         }
     }
 
-    /// Take a member out.
+    /// Remove a member. Return its value.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.place(key).ok().map(|at| self.0.remove(at).1)
+        self.position(key).ok().map(|at| self.0.remove(at).1)
     }
 
-    /// The members in order of their keys.
+    /// Iterate over the members in the order of their keys.
     #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Arc<str>, &Value)> + ExactSizeIterator {
         self.0.iter().map(|(key, value)| (key, value))
     }
 
-    /// The keys in order.
+    /// Iterate over the keys in order.
     pub fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
         self.0.iter().map(|(key, _)| key)
     }
 
-    /// The values in order of their keys.
+    /// Iterate over the values in the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.0.iter().map(|(_, value)| value)
     }
 
-    /// Where a key is, or belongs.
-    fn place(&self, key: &str) -> Result<usize, usize> {
-        // Members mostly come in order, as canonical JSON has them.
+    /// Return the position of a key, or the position for its insertion.
+    fn position(&self, key: &str) -> Result<usize, usize> {
+        // Members mostly arrive sorted, because canonical JSON sorts them.
         if self.0.last().is_none_or(|(last, _)| **last < *key) {
             return Err(self.0.len());
         }
@@ -297,7 +298,7 @@ impl Object {
 }
 
 impl FromIterator<(Arc<str>, Value)> for Object {
-    /// Of members with the same key the last one stays.
+    /// Of members with the same key the last one wins.
     fn from_iter<I: IntoIterator<Item = (Arc<str>, Value)>>(members: I) -> Self {
         let mut members: Vec<_> = members.into_iter().collect();
         if members.is_sorted_by(|(a, _), (b, _)| a < b) {
@@ -333,7 +334,7 @@ impl Drop for Object {
     }
 }
 
-/// Free what a container holds: as deep as a document nests by recursion, and below that without.
+/// Free the content of a container: recursively up to the depth of documents, iteratively below.
 fn free<T>(held: T, values: impl FnOnce(T) -> Vec<Value>) {
     thread_local! {
         static DEPTH: Cell<usize> = const { Cell::new(0) };
@@ -344,12 +345,12 @@ fn free<T>(held: T, values: impl FnOnce(T) -> Vec<Value>) {
         drop(held);
         DEPTH.set(depth);
     } else {
-        dismantle(values(held));
+        free_deep(values(held));
     }
 }
 
-/// Free values level by level: a rule can nest them deeper than the stack allows recursion to follow.
-fn dismantle(mut pending: Vec<Value>) {
+/// Free values level by level. A rule can nest them deeper than the stack permits.
+fn free_deep(mut pending: Vec<Value>) {
     while let Some(value) = pending.pop() {
         match value {
             Value::Array(items) => {
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_and_kept_in_order_however_many_there_are() {
+    fn members_are_sorted_and_found_at_every_size() {
         for size in [0, 1, 5, 8, 9, 300_u32] {
             let mut object = Object::default();
             for n in 0..size {

@@ -1,9 +1,9 @@
-//! What hostile input must not do: recurse without end, panic, or take more than its budget.
+//! Tests with hostile input: no endless recursion, no panic, and no use beyond the budget.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use simcore::{Code, Program, Value, border, logic};
+use simcore::{Code, Program, Value, jsonlogic, strict_json};
 
-/// A scenario with one action, whose rules and effects are given as JSON.
+/// Compile a scenario with one action, whose rules and effects are given as JSON.
 fn program(preconditions: &str, derives: &str, effects: &str) -> Program {
     let document = format!(
         r#"{{"actions": [{{"id": "x", "params": {{}}, "preconditions": {preconditions},
@@ -14,39 +14,42 @@ fn program(preconditions: &str, derives: &str, effects: &str) -> Program {
     Program::new(document.as_bytes()).unwrap()
 }
 
-/// An expression that folds as many elements as it is given.
+/// Return an expression that folds the given elements.
 fn folding(elements: &str, body: &str) -> String {
     format!(r#"{{"reduce": [{elements}, {body}, 0]}}"#)
 }
 
-/// An array of zeros.
+/// Return an array of zeros.
 fn zeros(count: usize) -> String {
     format!("[{}]", vec!["0"; count].join(","))
 }
 
-/// The whole of the data; in a fold it is the accumulator once more, one level deeper.
+/// All data. In a fold it contains the accumulator again, one level deeper.
 const WHOLE: &str = r#"{"var": ""}"#;
 
 fn evaluated(logic: &str, data: &str) -> simcore::Result<Value> {
-    logic::evaluate(&border::parse(logic.as_bytes()).unwrap(), &border::parse(data.as_bytes()).unwrap())
+    jsonlogic::evaluate(
+        &strict_json::parse(logic.as_bytes()).unwrap(),
+        &strict_json::parse(data.as_bytes()).unwrap(),
+    )
 }
 
 #[test]
-fn a_value_that_a_rule_nests_thousands_of_levels_deep_is_refused_and_freed() {
+fn a_value_nested_by_a_rule_is_rejected_and_freed() {
     let error = evaluated(&folding(WHOLE, WHOLE), &zeros(4_900)).unwrap_err();
     assert_eq!(error.code(), Code::FuelExhausted);
     assert!(error.message().contains("deeper than 64 levels"));
 }
 
 #[test]
-fn deep_values_are_compared_within_limits() {
+fn the_comparison_of_deep_values_is_limited() {
     let deep = folding(WHOLE, WHOLE);
     let error = evaluated(&format!(r#"{{"===": [{deep}, {deep}]}}"#), &zeros(2_000)).unwrap_err();
     assert!(error.message().contains("deeper than 64 levels"));
 }
 
 #[test]
-fn what_doubles_is_stopped_early() {
+fn exponential_growth_is_stopped_early() {
     for operator in ["merge", "cat"] {
         let body = format!(r#"{{"{operator}": [{{"var": "accumulator"}}, {{"var": "accumulator"}}]}}"#);
         let error = evaluated(&folding(WHOLE, &body), &zeros(60)).unwrap_err();
@@ -55,13 +58,13 @@ fn what_doubles_is_stopped_early() {
 }
 
 #[test]
-fn merging_one_long_array_often_is_refused_before_it_takes_memory() {
+fn a_large_merge_is_rejected_before_allocation() {
     let merge = format!(r#"{{"merge": [{}]}}"#, vec![WHOLE; 4_000].join(","));
     assert_eq!(evaluated(&merge, &zeros(20_000)).unwrap_err().code(), Code::FuelExhausted);
 }
 
 #[test]
-fn a_rule_cannot_make_the_state_deeper_than_its_limit() {
+fn a_rule_cannot_exceed_the_depth_limit_of_the_state() {
     let deep = folding(&zeros(60), WHOLE);
     let program = program(
         "{}",
@@ -77,7 +80,7 @@ fn a_rule_cannot_make_the_state_deeper_than_its_limit() {
 }
 
 #[test]
-fn a_failed_list_of_effects_leaves_nothing_behind() {
+fn a_failed_list_of_effects_is_rolled_back() {
     let program = program(
         "{}",
         "{}",
@@ -100,7 +103,7 @@ fn a_failed_list_of_effects_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_fork_does_not_see_what_the_original_does() {
+fn a_fork_is_independent_of_the_original() {
     let program = program("{}", "{}", r#"[{"op": "push", "path": "state.list", "value": 1}]"#);
     let mut state = program.new_state(1);
     let fork = state.clone();
@@ -110,7 +113,7 @@ fn a_fork_does_not_see_what_the_original_does() {
 }
 
 #[test]
-fn a_document_that_was_never_validated_is_refused_without_a_panic() {
+fn an_unvalidated_document_is_rejected_without_a_panic() {
     for document in
         ["null", "{}", r#"{"state": []}"#, r#"{"state": {}, "negativity_budget": {}, "actions": [1]}"#]
     {
@@ -119,7 +122,7 @@ fn a_document_that_was_never_validated_is_refused_without_a_panic() {
 }
 
 #[test]
-fn a_derived_value_that_depends_on_itself_is_refused() {
+fn a_cyclic_derived_value_is_rejected() {
     let document = r#"{"state": {}, "negativity_budget": {}, "random_events": [], "loss_conditions": [],
         "actions": [{"id": "x", "params": {}, "preconditions": {}, "effects": [],
             "derives": {"d": {"var": "derives.e"}, "e": {"var": "derives.d"}}}]}"#;
@@ -127,7 +130,7 @@ fn a_derived_value_that_depends_on_itself_is_refused() {
 }
 
 #[test]
-fn a_snapshot_of_something_else_is_refused() {
+fn a_foreign_snapshot_is_rejected() {
     let program = program("{}", "{}", "[]");
     let good = program.new_state(7).to_json(&program).unwrap();
     assert!(simcore::State::from_json(&program, good.as_bytes()).is_ok());

@@ -1,4 +1,4 @@
-//! Policies as a caller sees them: who decides, and what conditions hold for.
+//! Tests of policies through the public API: decisions, and matches of conditions.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -27,26 +27,26 @@ fn among(entry: &str, quantifier: &str) -> String {
 }
 
 fn read(policy: &Policy, calls: &[(&str, &str)]) -> Requests {
-    let mut reading = policy.reading();
+    let mut parser = policy.request_parser();
     for (tool, arguments) in calls {
         let request = format!(
             r#"{{"server_name": "s", "tool_name": "{tool}", "arguments": {arguments}, "roles": ["r"]}}"#
         );
-        reading.add_document(request.as_bytes()).unwrap();
+        parser.add_document(request.as_bytes()).unwrap();
     }
-    reading.finished()
+    parser.finish()
 }
 
 #[test]
-fn the_first_rule_that_takes_hold_decides() {
+fn the_first_matching_rule_decides() {
     let rules = [rule(r#""tools": ["u"]"#, "deny"), rule(r#""roles": ["r", "a"]"#, "allow")].join(",");
     let policy = policy(&rules);
     let requests = read(&policy, &[("t", "{}"), ("u", "{}"), ("v", "{}")]);
-    assert_eq!(policy.deciding(&requests).0, [1, 0, -2]);
+    assert_eq!(policy.decide_many(&requests).0, [1, 0, -2]);
 }
 
 #[test]
-fn a_call_on_its_own_is_decided_as_it_is_among_others() {
+fn single_and_batch_decisions_agree() {
     let rules = [
         rule(&among("@x", "any"), "deny"),
         rule(r#""roles": ["q"], "logic": {"in": ["r", {"var": "roles"}]}"#, "escalate"),
@@ -68,32 +68,32 @@ fn a_call_on_its_own_is_decided_as_it_is_among_others() {
     ];
     for (tool, arguments, json, expected) in calls {
         let call = policy.call("s", tool, Node::Object(arguments), &["r"]);
-        assert_eq!(policy.decided(&call), expected, "{tool} {json}");
-        let (deciding, troubled) = policy.deciding(&read(&policy, &[(tool, json)]));
-        assert_eq!((deciding[0], !troubled.into_bytes().is_empty()), expected, "{tool} {json}");
+        assert_eq!(policy.decide(&call), expected, "{tool} {json}");
+        let (decisions, failed) = policy.decide_many(&read(&policy, &[(tool, json)]));
+        assert_eq!((decisions[0], !failed.into_bytes().is_empty()), expected, "{tool} {json}");
     }
     let call = policy.call("s", "u", Node::Object(&[]), &["r", "q"]);
-    assert_eq!(policy.decided(&call), (1, false));
+    assert_eq!(policy.decide(&call), (1, false));
 }
 
 #[test]
-fn what_is_not_understood_is_denied_by_what_denies_and_never_allowed() {
-    for (then, deciding) in [("deny", 0), ("escalate", 0), ("allow", -1)] {
+fn an_unevaluated_condition_denies_and_never_allows() {
+    for (then, decisions) in [("deny", 0), ("escalate", 0), ("allow", -1)] {
         let policy = policy(&rule(&among("/a", "none"), then));
         let requests = read(&policy, &[("t", r#"{"a": "a"}"#)]);
-        let (found, troubled) = policy.deciding(&requests);
-        assert_eq!(found, [deciding]);
-        assert_eq!(troubled.into_bytes(), [1]);
-        let told = policy.unevaluated(&requests, 0).unwrap();
+        let (found, failed) = policy.decide_many(&requests);
+        assert_eq!(found, [decisions]);
+        assert_eq!(failed.into_bytes(), [1]);
+        let failures = policy.unevaluated(&requests, 0).unwrap();
         assert!(
-            told.starts_with(r#"[{"code":"BAD_PATH","#)
-                && told.ends_with(r#""path":"/when/arguments/0","rule":0}]"#)
+            failures.starts_with(r#"[{"code":"BAD_PATH","#)
+                && failures.ends_with(r#""path":"/when/arguments/0","rule":0}]"#)
         );
     }
 }
 
 #[test]
-fn values_stand_in_the_order_of_the_annotations_and_each_path_counts_once() {
+fn values_are_in_annotation_order_and_each_path_counts_once() {
     let call = |arguments| {
         let policy = policy(&rule(&among("/x", "all"), "deny"));
         let requests = read(&policy, &[("t", arguments)]);
@@ -105,7 +105,7 @@ fn values_stand_in_the_order_of_the_annotations_and_each_path_counts_once() {
 }
 
 #[test]
-fn lists_may_be_named_by_others_and_a_circle_of_them_ends() {
+fn lists_can_include_others_and_cycles_terminate() {
     for (quantifier, expected) in [("all", 0b0001), ("any", 0b0101), ("none", 0b0010), ("not_all", 0b0110)] {
         let policy = policy(&rule(&among("@x", quantifier), "allow"));
         let calls = [
@@ -122,7 +122,7 @@ fn lists_may_be_named_by_others_and_a_circle_of_them_ends() {
 }
 
 #[test]
-fn other_rules_are_asked_in_the_place_of_the_own_ones() {
+fn other_rules_can_replace_the_rules_of_the_policy() {
     let policy = policy("");
     let requests = read(&policy, &[("u", "{}"), ("t", r#"{"n": 3}"#)]);
     let others = [
@@ -137,7 +137,7 @@ fn other_rules_are_asked_in_the_place_of_the_own_ones() {
 }
 
 #[test]
-fn what_was_never_checked_is_refused_and_nothing_worse() {
+fn an_unvalidated_policy_is_rejected_without_a_panic() {
     for document in [
         "[]",
         r#"{"tools": []}"#,
@@ -151,6 +151,6 @@ fn what_was_never_checked_is_refused_and_nothing_worse() {
         );
     }
     let policy = policy("");
-    assert!(policy.reading().add_document(b"{}").is_err());
-    assert!(policy.reading().finished().is_empty());
+    assert!(policy.request_parser().add_document(b"{}").is_err());
+    assert!(policy.request_parser().finish().is_empty());
 }

@@ -1,5 +1,7 @@
-//! What draws look like in the orders in which the engine uses them: the fast part of what was tried before version 1 of
-//! the random numbers was frozen. Nothing here is left to chance: the draws are always the same ones.
+//! Statistical tests of draws, in the orders in which the engine uses them.
+//!
+//! They are the fast part of the tests before version 1 of the random numbers was frozen. The draws are
+//! constant, so the tests are deterministic.
 #![expect(clippy::cast_precision_loss, reason = "counts are small")]
 
 use std::collections::HashSet;
@@ -8,13 +10,13 @@ use simcore::rng::{draw, run_seed, stream_key, unit};
 
 const DRAWS: usize = 100_000;
 const TURNS: u64 = 50;
-/// How many standard deviations a figure may be off. Some ten thousand of them are looked at.
+/// Accepted deviation of a figure in standard deviations, for some ten thousand figures.
 const SIGMAS: f64 = 5.5;
 
-/// The draw under a seed and of a stream, with a bit of one of its inputs changed.
+/// A draw under a seed and a stream, with one bit of an input flipped.
 type Changed = fn(u64, u64, u64) -> u64;
 
-/// Draws that differ in one thing only, and draws as a dry-run makes them.
+/// Return draws that differ in one input only, and draws of a dry-run.
 fn orders() -> [(&'static str, Vec<u64>); 6] {
     let (event, policy) = (stream_key("event"), stream_key("policy"));
     let count = DRAWS as u64;
@@ -42,7 +44,7 @@ fn orders() -> [(&'static str, Vec<u64>); 6] {
     ]
 }
 
-/// The correlation of pairs of numbers in [0, 1).
+/// Return the correlation of pairs of numbers in [0, 1).
 fn correlation(pairs: impl ExactSizeIterator<Item = (u64, u64)>) -> (f64, usize) {
     let count = pairs.len();
     let sum: f64 = pairs.map(|(a, b)| (unit(a) - 0.5) * (unit(b) - 0.5)).sum();
@@ -54,7 +56,7 @@ fn assert_uncorrelated(what: &str, (correlation, count): (f64, usize)) {
 }
 
 #[test]
-fn every_bit_is_set_half_the_time() {
+fn every_bit_is_set_half_of_the_time() {
     for (name, values) in orders() {
         for bit in 0..64 {
             let set = values.iter().filter(|&value| value >> bit & 1 == 1).count();
@@ -65,7 +67,7 @@ fn every_bit_is_set_half_the_time() {
 }
 
 #[test]
-fn numbers_fill_their_range_evenly() {
+fn numbers_are_uniform() {
     for (name, values) in orders() {
         let mut buckets = [0.0; 1024];
         for value in values {
@@ -79,7 +81,7 @@ fn numbers_fill_their_range_evenly() {
 }
 
 #[test]
-fn a_draw_says_nothing_of_those_after_it() {
+fn successive_draws_are_uncorrelated() {
     for (name, values) in orders() {
         for lag in (1..=64).chain([250, 500, 1000]) {
             let pairs = values.iter().copied().zip(values.iter().copied().skip(lag));
@@ -89,7 +91,7 @@ fn a_draw_says_nothing_of_those_after_it() {
 }
 
 #[test]
-fn streams_of_one_turn_say_nothing_of_each_other() {
+fn streams_of_one_turn_are_uncorrelated() {
     let [event, policy, roll] = ["event", "policy", "roll:kind:target"].map(stream_key);
     for (one, other) in [(event, policy), (event, roll), (policy, roll)] {
         let pairs: Vec<_> = (0..DRAWS as u64)
@@ -100,9 +102,9 @@ fn streams_of_one_turn_say_nothing_of_each_other() {
     }
 }
 
-/// Whichever bit of the input changes, every bit of the draw changes half the time.
+/// Each input bit flips every output bit half of the time.
 #[test]
-fn a_changed_bit_changes_half_of_them() {
+fn a_flipped_input_bit_flips_half_of_the_output() {
     const SAMPLES: u64 = 2_000;
     let key = stream_key("event");
     let inputs: [(&str, u32, Changed); 4] = [
@@ -130,7 +132,7 @@ fn a_changed_bit_changes_half_of_them() {
 }
 
 #[test]
-fn a_million_draws_of_a_dry_run_are_all_different() {
+fn a_million_draws_of_a_dry_run_are_distinct() {
     let (event, policy) = (stream_key("event"), stream_key("policy"));
     let mut whole = HashSet::new();
     let mut upper = HashSet::new();
@@ -145,7 +147,7 @@ fn a_million_draws_of_a_dry_run_are_all_different() {
     }
     let count: usize = 10_486 * 100;
     assert_eq!(whole.len(), count);
-    // The upper halves, which choices are made from, meet as often as 32 random bits do.
+    // The upper halves, which choices use, collide as often as random 32-bit numbers.
     let expected = (count * count) as f64 / 2f64.powi(33);
     let met = (count - upper.len()) as f64;
     assert!((met - expected).abs() < SIGMAS * expected.sqrt(), "{met} for {expected}");

@@ -1,18 +1,18 @@
-//! The golden vectors of `tests/conformance/vectors`: what every implementation gives, this one included.
+//! Golden vectors of `tests/conformance/vectors`, which every implementation must reproduce.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;
 
 use simcore::policies::Bits;
-use simcore::{Error, Policy, Program, Result, State, Value, border, canonical, logic, rng};
+use simcore::{Error, Policy, Program, Result, State, Value, canonical_json, jsonlogic, rng, strict_json};
 
 fn vectors(file: &str) -> Value {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/conformance/vectors");
     let text = std::fs::read(folder.join(format!("{file}.json"))).unwrap();
-    border::parse_canonical(&text).unwrap()
+    strict_json::parse_canonical(&text).unwrap()
 }
 
-/// Compare each case of a file with what `give` makes of it.
+/// Compare each case of a file with the result of `give`.
 fn replay(file: &str, give: impl Fn(&Value) -> Result<String>) {
     let document = vectors(file);
     let cases = field(&document, "cases").as_array().unwrap();
@@ -40,7 +40,7 @@ fn integer(value: &Value, key: &str) -> u64 {
 }
 
 fn text_of(value: &Value) -> String {
-    canonical::text(value).unwrap()
+    canonical_json::text(value).unwrap()
 }
 
 fn wrapped(key: &str, content: &str) -> String {
@@ -65,19 +65,19 @@ fn bytes_of(case: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn the_border() {
+fn strict_json() {
     replay("border", |case| {
-        let value = border::parse(&bytes_of(case))?;
-        Ok(wrapped("canonical", &canonical::text(&value)?))
+        let value = strict_json::parse(&bytes_of(case))?;
+        Ok(wrapped("canonical", &canonical_json::text(&value)?))
     });
 }
 
 #[test]
 fn expressions() {
     replay("logic", |case| {
-        let logic = border::parse_canonical(text(case, "logic").as_bytes())?;
-        let data = border::parse_canonical(text(case, "data").as_bytes())?;
-        Ok(wrapped("canonical", &canonical::text(&logic::evaluate(&logic, &data)?)?))
+        let logic = strict_json::parse_canonical(text(case, "logic").as_bytes())?;
+        let data = strict_json::parse_canonical(text(case, "data").as_bytes())?;
+        Ok(wrapped("canonical", &canonical_json::text(&jsonlogic::evaluate(&logic, &data)?)?))
     });
 }
 
@@ -111,11 +111,11 @@ fn rolls() {
 }
 
 #[test]
-fn futures() {
+fn simulate_from() {
     replay("futures", |case| {
         let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
         let (state, _) = after_calls(&program, case)?;
-        program.futures(&state, text_of(field(case, "options")).as_bytes())
+        program.simulate_from(&state, text_of(field(case, "options")).as_bytes())
     });
 }
 
@@ -123,13 +123,13 @@ fn futures() {
 fn policies() {
     replay("policies", |case| {
         let policy = Policy::new(text_of(field(case, "policy")).as_bytes())?;
-        let mut reading = policy.reading();
+        let mut reading = policy.request_parser();
         for request in field(case, "requests").as_array().unwrap().iter() {
             reading.add_document(text_of(request).as_bytes())?;
         }
-        let requests = reading.finished();
+        let requests = reading.finish();
         let mut decided = Vec::new();
-        for (number, rule) in policy.deciding(&requests).0.into_iter().enumerate() {
+        for (number, rule) in policy.decide_many(&requests).0.into_iter().enumerate() {
             let errors = policy.unevaluated(&requests, number)?;
             decided.push(format!("{{\"errors\":{errors},\"rule\":{rule}}}"));
         }
@@ -142,7 +142,7 @@ fn policies() {
     });
 }
 
-/// The members of a set, with commas between them.
+/// Format a set as its members, separated by commas.
 fn members(bits: Bits) -> String {
     let bytes = bits.into_bytes().into_iter().enumerate();
     let numbers = bytes
@@ -150,7 +150,7 @@ fn members(bits: Bits) -> String {
     numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// Play the calls of a case: their results, and the snapshot.
+/// Play the calls of a case. Return their results and the snapshot.
 fn played(case: &Value) -> Result<String> {
     let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
     let (state, results) = after_calls(&program, case)?;
@@ -158,7 +158,7 @@ fn played(case: &Value) -> Result<String> {
     Ok(format!("{{\"results\":[{}],\"snapshot\":{snapshot}}}", results.join(",")))
 }
 
-/// The state after the calls of a case, and their results.
+/// Return the state after the calls of a case, and their results.
 fn after_calls(program: &Program, case: &Value) -> Result<(State, Vec<String>)> {
     let mut state = program.new_state(integer(case, "seed"));
     let mut results = Vec::new();

@@ -1,25 +1,25 @@
-//! One run after the other, as the rules say it.
+//! Interpreter for dry-runs: one run after the other.
 
+use crate::change_log::{ChangeLog, Failure};
 use crate::error::Result;
 use crate::personas::Persona;
 use crate::program::Program;
-use crate::record::{Failure, Record};
 use crate::rng::run_seed;
 use crate::state::{State, Status};
 use crate::turn::{PolicyDraws, act, legal_choices, step};
 
 use super::Options;
-use super::looking_ahead::Outlook;
+use super::lookahead::Lookahead;
 use super::report::{Outcome, Tally};
 
-/// Plays runs, and counts what comes of them.
+/// Plays runs and counts their outcomes.
 pub(super) struct Interpreter<'a> {
     program: &'a Program,
-    /// What each run begins with a copy of.
+    /// Each run begins with a copy of this state.
     start: &'a State,
     options: &'a Options,
     tally: &'a mut Tally,
-    record: Record,
+    record: ChangeLog,
 }
 
 impl<'a> Interpreter<'a> {
@@ -29,13 +29,13 @@ impl<'a> Interpreter<'a> {
         options: &'a Options,
         tally: &'a mut Tally,
     ) -> Self {
-        Self { program, start, options, tally, record: Record::new(false) }
+        Self { program, start, options, tally, record: ChangeLog::new(false) }
     }
 
     /// Play one run.
     pub(super) fn play(&mut self, run: u64) -> Result<()> {
         let mut state = State { seed: run_seed(self.options.seed, run), ..self.start.clone() };
-        let outcome = self.play_on(&mut state);
+        let outcome = self.finish_run(&mut state);
         let turns = state.turn - self.start.turn;
         self.tally.count(&outcome, turns);
         self.tally.count_moves(self.options, &self.start.tree, &state.tree);
@@ -46,11 +46,11 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Play a run to its end.
-    fn play_on(&mut self, state: &mut State) -> Outcome {
+    fn finish_run(&mut self, state: &mut State) -> Outcome {
         let last = self.last_turn();
         while state.turn < last {
             if let Err(error) = self.play_turn(state) {
-                self.tally.note(&Failure::of(&error, format_args!("")));
+                self.tally.note(&Failure::from_error(&error, format_args!("")));
                 return Outcome::Errored;
             }
             match state.status {
@@ -62,7 +62,7 @@ impl<'a> Interpreter<'a> {
         Outcome::Survived
     }
 
-    /// The last turn that a run may come to.
+    /// Return the last turn that a run may reach.
     fn last_turn(&self) -> u64 {
         self.start.turn + self.options.horizon
     }
@@ -70,7 +70,7 @@ impl<'a> Interpreter<'a> {
     fn play_turn(&mut self, state: &mut State) -> Result<()> {
         let has_acted = self.options.acted && state.turn == self.start.turn;
         if self.options.persona != Persona::Idle && !has_acted {
-            self.take_an_action(state)?;
+            self.act(state)?;
         }
         let drawn = step(self.program, state, &mut self.record)?;
         self.note_failures();
@@ -80,7 +80,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    fn take_an_action(&mut self, state: &mut State) -> Result<()> {
+    fn act(&mut self, state: &mut State) -> Result<()> {
         let program = self.program;
         let mut draws = PolicyDraws::new(state);
         self.record.clear();
@@ -93,7 +93,7 @@ impl<'a> Interpreter<'a> {
         }
         let chosen = match self.options.persona {
             Persona::Random => draws.pick(&choices),
-            persona => Outlook::new(program, self.last_turn(), persona).best(state, &choices)?,
+            persona => Lookahead::new(program, self.last_turn(), persona).best_choice(state, &choices)?,
         };
         if let Some(choice) = chosen {
             let reasons = act(program, state, &choice.action.id, &choice.params, &mut self.record)?;

@@ -1,44 +1,44 @@
-//! What is counted over runs, and the report that it makes.
+//! Counts over runs, and the resulting report.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::detail::{Detail, add};
-use crate::lanes::Runs;
+use crate::change_log::Failure;
+use crate::dry_run::statistics::{Statistics, add};
 use crate::program::{Condition, Program};
-use crate::record::Failure;
 use crate::rng::RNG_VERSION;
+use crate::simd::Runs;
 use crate::value::{Object, Value, count, object};
 
 use super::Options;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Copy)]
 pub(super) enum Outcome {
-    /// By the loss condition of this index.
+    /// The loss condition of this index holds.
     Lost(usize),
-    /// By the win condition of this index.
+    /// The win condition of this index holds.
     Won(usize),
     Survived,
-    /// The state outgrew its limits.
+    /// The state exceeded its limits.
     Errored,
 }
 
-/// What came of some runs.
+/// Counts over a range of runs.
 pub(super) struct Tally {
     turns: u64,
     losses: Vec<u64>,
     wins: Vec<u64>,
     survived: u64,
     errored: u64,
-    /// Failures that differ in code or rule, in order of their first occurrence, and how often each happened.
+    /// Distinct failures by code and rule, in order of first occurrence, with their counts.
     failures: Vec<(Failure, u64)>,
-    /// For a digest: what it says of each run, and the run's number.
+    /// Lines of the digest with the number of their run.
     lines: Vec<(u64, String)>,
-    /// What else is counted, if it is.
-    pub(super) detail: Option<Detail>,
+    /// Optional statistics.
+    pub(super) detail: Option<Statistics>,
 }
 
 impl Tally {
@@ -51,7 +51,7 @@ impl Tally {
             errored: 0,
             failures: Vec::new(),
             lines: Vec::new(),
-            detail: options.watched.as_ref().map(|watched| Detail::new(program, watched)),
+            detail: options.watched.as_ref().map(|watched| Statistics::new(program, watched)),
         }
     }
 
@@ -75,24 +75,24 @@ impl Tally {
         }
     }
 
-    /// Count how far the watched numbers have moved from the state in which a run began to that in which it ended.
+    /// Count the movement of the watched numbers from the first state of a run to its last.
     pub(super) fn count_moves(&mut self, options: &Options, first: &Value, last: &Value) {
         if let (Some(detail), Some(watched)) = (&mut self.detail, &options.watched) {
             for (moved, watched) in detail.moves.iter_mut().zip(watched) {
                 if let (Some(first), Some(last)) = (watched.number(first), watched.number(last)) {
-                    *moved += watched.moved(first, last);
+                    *moved += watched.movement(first, last);
                 }
             }
         }
     }
 
-    /// Add what lockstep has counted.
+    /// Add the counts of the vectorised executor.
     pub(super) fn add_ordinary(&mut self, runs: &Runs) {
         self.turns += runs.turns;
         self.survived += runs.survived;
         add(&mut self.losses, &runs.losses);
         add(&mut self.wins, &runs.wins);
-        self.append_detail(runs.detail.as_ref());
+        self.append_statistics(runs.detail.as_ref());
     }
 
     pub(super) fn note(&mut self, failure: &Failure) {
@@ -107,12 +107,12 @@ impl Tally {
         }
     }
 
-    /// Note the hash of the state in which a run ended, for the digest.
+    /// Add the hash of a final state for the digest.
     pub(super) fn add_state(&mut self, run: u64, outcome: &Outcome, turns: u64, hash: &str) {
         self.lines.push((run, format!("{} {turns} {hash}\n", outcome.name())));
     }
 
-    /// Add what came of the runs that follow.
+    /// Append the counts of the following runs.
     pub(super) fn append(&mut self, other: Self) {
         self.turns += other.turns;
         self.survived += other.survived;
@@ -120,11 +120,11 @@ impl Tally {
         add(&mut self.losses, &other.losses);
         add(&mut self.wins, &other.wins);
         other.failures.iter().for_each(|(failure, times)| self.note_times(failure, *times));
-        self.append_detail(other.detail.as_ref());
+        self.append_statistics(other.detail.as_ref());
         self.lines.extend(other.lines);
     }
 
-    fn append_detail(&mut self, other: Option<&Detail>) {
+    fn append_statistics(&mut self, other: Option<&Statistics>) {
         if let (Some(detail), Some(other)) = (&mut self.detail, other) {
             detail.append(other);
         }
@@ -139,7 +139,7 @@ impl Tally {
             ("errored", count(self.errored)),
             ("losses", by_id(&program.losses, &self.losses)),
             ("wins", by_id(&program.wins, &self.wins)),
-            ("errors", self.failures.iter().map(|(failure, times)| counted(failure, *times)).collect()),
+            ("errors", self.failures.iter().map(|(failure, times)| count_map(failure, *times)).collect()),
             ("runs", count(options.runs)),
             ("first_run", count(options.first_run)),
             ("seed", Value::from(options.seed.to_string())),
@@ -190,7 +190,7 @@ fn by_id(conditions: &[Condition], counts: &[u64]) -> Value {
     conditions.iter().map(|condition| Arc::clone(&condition.id)).zip(counts).collect()
 }
 
-fn counted(failure: &Failure, times: u64) -> Value {
+fn count_map(failure: &Failure, times: u64) -> Value {
     let mut members: Object = failure.value().as_object().cloned().unwrap_or_default();
     members.insert("count".into(), count(times));
     members.into()

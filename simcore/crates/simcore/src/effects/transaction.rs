@@ -1,30 +1,30 @@
-//! A list of effects is a transaction: all of it, or none of it.
+//! Transactions: a list of effects is applied completely or not at all.
 
 use std::sync::Arc;
 
+use crate::change_log::{Change, ChangeLog};
 use crate::error::{Code, Error, Result};
-use crate::logic::finite;
+use crate::jsonlogic::finite;
 use crate::paths::{Segment, child_mut, lookup_mut};
-use crate::record::{Change, Record};
 use crate::state::{LogLine, MAX_LOG_LINES, MAX_PENDING, Scheduled, Size, State};
 use crate::value::{Array, Object, Value};
 
-use super::{Deed, Due, Effect, Operation, Path};
+use super::{Due, Effect, Mutation, Operation, Path};
 
-/// A list of effects being applied to a state.
+/// A list of effects in the process of being applied to a state.
 pub(crate) struct Transaction<'a> {
     state: &'a mut State,
-    record: &'a mut Record,
+    record: &'a mut ChangeLog,
     derives: &'a Object,
     cause: &'a Arc<str>,
-    /// The longest string among the values written, and the deepest level that they reach.
+    /// The longest string that was written, and the deepest level.
     written: Size,
 }
 
-/// How to take one write back.
+/// Undo information of one write.
 #[derive(Debug)]
 pub(crate) enum Undo {
-    /// The value at a path, or at a key below it.
+    /// The previous value at a path, or at a key below it.
     Put {
         path: Arc<Path>,
         key: Option<Arc<str>>,
@@ -32,30 +32,30 @@ pub(crate) enum Undo {
     },
     Push(Arc<Path>),
     Pop(Arc<Path>, Value),
-    /// A line was added to the log, and perhaps the oldest dropped.
+    /// A log line was added, and perhaps the oldest one was dropped.
     Log(Option<Arc<LogLine>>),
     Scheduled(Arc<Vec<Arc<Scheduled>>>),
 }
 
 impl<'a> Transaction<'a> {
-    /// A transaction on a state.
+    /// Start a transaction on a state.
     ///
-    /// The derived values are those that names stand for; the cause is what the changes are recorded under, such as
+    /// Names in effects resolve to the derived values. The cause labels the recorded changes, such as
     /// `action:a`.
     pub(crate) fn new(
         state: &'a mut State,
-        record: &'a mut Record,
+        record: &'a mut ChangeLog,
         derives: &'a Object,
         cause: &'a Arc<str>,
     ) -> Self {
         Self { state, record, derives, cause, written: Size::default() }
     }
 
-    /// Apply the effects, all or none.
+    /// Apply all effects or none.
     ///
     /// # Errors
     ///
-    /// The first effect that failed, its path being the place in the list.
+    /// The first failure. Its path is the position in the list.
     pub(crate) fn apply(mut self, effects: &[Effect]) -> Result<()> {
         let mark = self.record.mark(self.state);
         let result = self.apply_all(effects);
@@ -73,14 +73,14 @@ impl<'a> Transaction<'a> {
     }
 
     fn apply_one(&mut self, effect: &Effect) -> Result<()> {
-        match &effect.deed {
-            Deed::AddLog(message) => {
+        match &effect.mutation {
+            Mutation::AddLog(message) => {
                 self.add_log(message);
                 Ok(())
             }
-            Deed::Schedule { id, due, effects } => self.schedule(id, *due, effects),
-            Deed::Write { operation, path, value } => {
-                self.write(*operation, path, resolved(self.derives, value))
+            Mutation::Schedule { id, due, effects } => self.schedule(id, *due, effects),
+            Mutation::Write { operation, path, value } => {
+                self.write(*operation, path, resolve(self.derives, value))
             }
         }
     }
@@ -100,17 +100,17 @@ impl<'a> Transaction<'a> {
     }
 
     fn set(&mut self, path: &Arc<Path>, value: &Value) -> Result<()> {
-        let (key, steps) = path.steps().split_last().ok_or_else(|| missing(path))?;
-        let holder = lookup_mut(&mut self.state.tree, steps).ok_or_else(|| missing(path))?;
+        let (key, steps) = path.steps().split_last().ok_or_else(|| missing_error(path))?;
+        let holder = lookup_mut(&mut self.state.tree, steps).ok_or_else(|| missing_error(path))?;
         let before = if let Some(slot) = child_mut(holder, key) {
             Some(std::mem::replace(slot, value.clone()))
         } else if let (Value::Object(members), Segment::Key(name)) = (holder, key) {
             Arc::make_mut(members).insert(Arc::clone(name), value.clone());
             None
         } else {
-            return Err(missing(path));
+            return Err(missing_error(path));
         };
-        let noted = self.note(path, None, Operation::Set, before.as_ref(), Some(value));
+        let noted = self.record_change(path, None, Operation::Set, before.as_ref(), Some(value));
         self.record.undo.push(Undo::Put { path: Arc::clone(path), key: None, before });
         noted
     }
@@ -122,9 +122,9 @@ impl<'a> Transaction<'a> {
         amount: &Value,
         result: fn(f64, f64) -> f64,
     ) -> Result<()> {
-        let slot = lookup_mut(&mut self.state.tree, path.steps()).ok_or_else(|| missing(path))?;
+        let slot = lookup_mut(&mut self.state.tree, path.steps()).ok_or_else(|| missing_error(path))?;
         let Value::Number(number) = slot else {
-            return Err(holds_another(path, slot, "a number"));
+            return Err(type_mismatch(path, slot, "a number"));
         };
         let before = *number;
         let Value::Number(amount) = amount else {
@@ -134,7 +134,7 @@ impl<'a> Transaction<'a> {
         let after = finite(result(before, *amount))?;
         *number = after;
         let (before, after) = (Value::Number(before), Value::Number(after));
-        let noted = self.note(path, None, operation, Some(&before), Some(&after));
+        let noted = self.record_change(path, None, operation, Some(&before), Some(&after));
         self.record.undo.push(Undo::Put { path: Arc::clone(path), key: None, before: Some(before) });
         noted
     }
@@ -148,7 +148,8 @@ impl<'a> Transaction<'a> {
         for (key, value) in members.iter() {
             let before = self.object(path)?.insert(Arc::clone(key), value.clone());
             let segment = Segment::Key(Arc::clone(key));
-            let noted = self.note(path, Some(segment), Operation::Patch, before.as_ref(), Some(value));
+            let noted =
+                self.record_change(path, Some(segment), Operation::Patch, before.as_ref(), Some(value));
             self.record.undo.push(Undo::Put { path: Arc::clone(path), key: Some(Arc::clone(key)), before });
             noted?;
         }
@@ -160,7 +161,7 @@ impl<'a> Transaction<'a> {
         items.push(value.clone());
         let index = items.len() as u64 - 1;
         self.record.undo.push(Undo::Push(Arc::clone(path)));
-        self.note(path, Some(Segment::Index(index)), Operation::Push, None, Some(value))
+        self.record_change(path, Some(Segment::Index(index)), Operation::Push, None, Some(value))
     }
 
     fn pop(&mut self, path: &Arc<Path>) -> Result<()> {
@@ -169,31 +170,31 @@ impl<'a> Transaction<'a> {
             Error::new(Code::EmptyArray, format!("'{}' is empty: there is nothing to remove", path.text))
         })?;
         let index = items.len() as u64;
-        let noted = self.note(path, Some(Segment::Index(index)), Operation::Pop, Some(&value), None);
+        let noted = self.record_change(path, Some(Segment::Index(index)), Operation::Pop, Some(&value), None);
         self.record.undo.push(Undo::Pop(Arc::clone(path), value));
         noted
     }
 
-    // --- what they share ---
+    // --- shared helpers ---
 
     fn object(&mut self, path: &Path) -> Result<&mut Object> {
         match lookup_mut(&mut self.state.tree, path.steps()) {
             Some(Value::Object(members)) => Ok(Arc::make_mut(members)),
-            Some(other) => Err(holds_another(path, other, "an object")),
-            None => Err(missing(path)),
+            Some(other) => Err(type_mismatch(path, other, "an object")),
+            None => Err(missing_error(path)),
         }
     }
 
     fn array(&mut self, path: &Path) -> Result<&mut Array> {
         match lookup_mut(&mut self.state.tree, path.steps()) {
             Some(Value::Array(items)) => Ok(Arc::make_mut(items)),
-            Some(other) => Err(holds_another(path, other, "an array")),
-            None => Err(missing(path)),
+            Some(other) => Err(type_mismatch(path, other, "an array")),
+            None => Err(missing_error(path)),
         }
     }
 
-    /// Note a change, pay for it, and keep count of how large the state is.
-    fn note(
+    /// Record a change, charge its steps, and update the size of the state.
+    fn record_change(
         &mut self,
         path: &Path,
         below: Option<Segment>,
@@ -202,8 +203,9 @@ impl<'a> Transaction<'a> {
         after: Option<&Value>,
     ) -> Result<()> {
         let most_steps = self.record.steps;
-        let size =
-            |value: Option<&Value>| value.map(|value| Size::within(value, most_steps)).unwrap_or_default();
+        let size = |value: Option<&Value>| {
+            value.map(|value| Size::measure_within(value, most_steps)).unwrap_or_default()
+        };
         let (old, new) = (size(before), size(after));
         let both = Size { nodes: old.nodes + new.nodes, text: old.text + new.text, ..new };
         self.record.charge(1 + both.steps())?;
@@ -227,7 +229,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    // --- operations beside the tree ---
+    // --- operations outside the tree ---
 
     fn add_log(&mut self, message: &Arc<str>) {
         let line = Arc::new(LogLine {
@@ -250,7 +252,7 @@ impl<'a> Transaction<'a> {
             return Err(Error::new(Code::StateLimit, message));
         }
         let due = due.turn(self.state.turn + 1);
-        let entry = Scheduled::new(Arc::clone(id), due, self.frozen(effects), self.record.steps);
+        let entry = Scheduled::new(Arc::clone(id), due, self.freeze(effects), self.record.steps);
         let size = entry.size();
         self.record.charge(1 + size.steps())?;
         self.written.longest = self.written.longest.max(size.longest);
@@ -258,21 +260,21 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Effects for later, with the derived values of now.
-    fn frozen(&self, effects: &[Effect]) -> Vec<Effect> {
-        effects.iter().map(|effect| self.frozen_one(effect)).collect()
+    /// Return scheduled effects with the current derived values inlined.
+    fn freeze(&self, effects: &[Effect]) -> Vec<Effect> {
+        effects.iter().map(|effect| self.freeze_one(effect)).collect()
     }
 
-    fn frozen_one(&self, effect: &Effect) -> Effect {
+    fn freeze_one(&self, effect: &Effect) -> Effect {
         let mut later = effect.clone();
-        let (key, resolved) = match &mut later.deed {
-            Deed::AddLog(_) | Deed::Write { operation: Operation::Pop, .. } => return later,
-            Deed::Write { value, .. } => {
-                *value = resolved(self.derives, value).clone();
+        let (key, resolved) = match &mut later.mutation {
+            Mutation::AddLog(_) | Mutation::Write { operation: Operation::Pop, .. } => return later,
+            Mutation::Write { value, .. } => {
+                *value = resolve(self.derives, value).clone();
                 ("value", value.clone())
             }
-            Deed::Schedule { effects, .. } => {
-                *effects = self.frozen(effects);
+            Mutation::Schedule { effects, .. } => {
+                *effects = self.freeze(effects);
                 ("effects", Effect::sources(effects))
             }
         };
@@ -284,13 +286,13 @@ impl<'a> Transaction<'a> {
 }
 
 impl Undo {
-    /// Take the write back. Undone in reverse order, each finds what it left.
+    /// Undo the write. In reverse order, each undo finds the state that its write produced.
     pub(crate) fn undo(self, state: &mut State) {
         match self {
             Self::Put { path, key, before } => {
                 let below = key.map(Segment::Key);
                 let steps: Vec<Segment> = path.steps().iter().cloned().chain(below).collect();
-                put_back(&mut state.tree, &steps, before);
+                restore(&mut state.tree, &steps, before);
             }
             Self::Push(path) => {
                 if let Some(Value::Array(items)) = lookup_mut(&mut state.tree, path.steps()) {
@@ -314,12 +316,12 @@ impl Undo {
     }
 }
 
-/// A literal, or the derived value that a string names.
-fn resolved<'a>(derives: &'a Object, value: &'a Value) -> &'a Value {
+/// Return a literal, or the derived value that a string names.
+fn resolve<'a>(derives: &'a Object, value: &'a Value) -> &'a Value {
     value.as_text().and_then(|name| derives.get(name)).unwrap_or(value)
 }
 
-/// The bytes of text that a new member adds beside its value.
+/// Return the bytes of text that a new member adds beside its value.
 fn key_length(segment: &Segment) -> usize {
     match segment {
         Segment::Key(name) | Segment::Digits(name, _) => name.len(),
@@ -327,7 +329,7 @@ fn key_length(segment: &Segment) -> usize {
     }
 }
 
-fn put_back(tree: &mut Value, steps: &[Segment], before: Option<Value>) {
+fn restore(tree: &mut Value, steps: &[Segment], before: Option<Value>) {
     let Some((key, steps)) = steps.split_last() else { return };
     let Some(holder) = lookup_mut(tree, steps) else { return };
     match (before, holder, key) {
@@ -343,16 +345,16 @@ fn put_back(tree: &mut Value, steps: &[Segment], before: Option<Value>) {
     }
 }
 
-fn missing(path: &Path) -> Error {
+fn missing_error(path: &Path) -> Error {
     Error::new(Code::MissingPath, format!("'{}' does not exist", path.text))
 }
 
-fn holds_another(path: &Path, value: &Value, wanted: &str) -> Error {
+fn type_mismatch(path: &Path, value: &Value, wanted: &str) -> Error {
     let message = format!("'{}' holds {}, not {wanted}", path.text, kind_of(value));
     Error::new(Code::TypeMismatch, message)
 }
 
-/// What a value is, for a message.
+/// Return the type name of a value for a message.
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

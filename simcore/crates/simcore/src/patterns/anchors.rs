@@ -1,45 +1,45 @@
-//! Which patterns may match, by one of a subject's texts.
+//! Index of anchors: candidate patterns by one text of a subject.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use regex::bytes::RegexSet;
 
-use super::parts::Parts;
-use super::predicate::{Predicate, Test, contains, together};
+use super::literal_index::LiteralIndex;
+use super::predicate::{Predicate, Test, compile_set, contains};
 
 const SEARCHED_TOGETHER: usize = 64;
 
-/// The patterns that are found by one of the texts.
+/// Patterns with an anchor in one of the texts.
 pub(super) struct Anchors {
-    /// How long the texts are that patterns are equal to.
+    /// Lengths of the texts that patterns are equal to.
     lengths: HashSet<usize>,
     equal: HashMap<Box<str>, Vec<usize>>,
     equal_folded: HashMap<Box<str>, Vec<usize>>,
-    parts: Parts,
-    /// For each literal, the patterns that it leads to.
-    by_literal: Vec<Vec<Found>>,
+    parts: LiteralIndex,
+    /// For each literal, its candidate patterns.
+    by_literal: Vec<Vec<Candidate>>,
     anything: Vec<usize>,
     searches: Vec<Searches>,
 }
 
-/// A pattern that a literal leads to.
-struct Found {
+/// A candidate pattern of a literal.
+struct Candidate {
     row: usize,
-    proof: Proof,
+    proof: Evidence,
 }
 
-/// What follows from a literal that occurs.
-enum Proof {
+/// The conclusion from the occurrence of a literal.
+enum Evidence {
     /// The predicate holds.
     Holds,
-    /// It holds if this stands there, as it is.
+    /// The predicate holds if this exact text occurs there.
     Exactly(Box<str>),
-    /// It may hold, if one of each of these lists occurs as well.
+    /// The predicate may hold if one literal of each list occurs too.
     Besides(Arc<[Vec<String>]>),
 }
 
-/// Regular expressions that require no literal, in the order of the patterns.
+/// Regular expressions without a required literal, in the order of the patterns.
 struct Searches {
     first: usize,
     patterns: Vec<(String, Vec<usize>)>,
@@ -47,13 +47,13 @@ struct Searches {
 }
 
 impl Anchors {
-    /// Of predicates, each with the patterns that are found by it.
+    /// Build the index. `rows` lists the patterns of each predicate.
     pub(super) fn new(predicates: &[Predicate], rows: Vec<Vec<usize>>) -> Self {
         let mut anchors = Self {
             lengths: HashSet::new(),
             equal: HashMap::new(),
             equal_folded: HashMap::new(),
-            parts: Parts::default(),
+            parts: LiteralIndex::default(),
             by_literal: Vec::new(),
             anything: Vec::new(),
             searches: Vec::new(),
@@ -78,7 +78,9 @@ impl Anchors {
                             anchors.by_literal.push(Vec::new());
                         }
                         if let Some(found) = anchors.by_literal.get_mut(number) {
-                            found.extend(rows.iter().map(|&row| Found { row, proof: Proof::of(test) }));
+                            found.extend(
+                                rows.iter().map(|&row| Candidate { row, proof: Evidence::from_test(test) }),
+                            );
                         }
                     }
                 }
@@ -92,7 +94,7 @@ impl Anchors {
                 *place = literal.as_bytes().into();
             }
         }
-        anchors.parts = Parts::new(literals);
+        anchors.parts = LiteralIndex::new(literals);
         searched.sort_unstable_by_key(|(_, rows)| rows.first().copied());
         while !searched.is_empty() {
             let rest = searched.split_off(searched.len().min(SEARCHED_TOGETHER));
@@ -107,32 +109,32 @@ impl Anchors {
         anchors
     }
 
-    /// Tell the patterns that may match, and whether the predicate of this text is known to hold; all but those
-    /// that are searched.
-    pub(super) fn find(&self, text: &str, mut tell: impl FnMut(usize, bool)) {
-        self.anything.iter().for_each(|&row| tell(row, true));
+    /// Report each candidate pattern, and True if its predicate is known to hold. Searched expressions are
+    /// not included.
+    pub(super) fn find(&self, text: &str, mut report: impl FnMut(usize, bool)) {
+        self.anything.iter().for_each(|&row| report(row, true));
         if self.by_literal.is_empty() && self.lengths.is_empty() {
             return;
         }
         let folded = text.to_ascii_lowercase();
         if self.lengths.contains(&text.len()) {
-            self.equal.get(text).into_iter().flatten().for_each(|&row| tell(row, true));
-            self.equal_folded.get(folded.as_str()).into_iter().flatten().for_each(|&row| tell(row, true));
+            self.equal.get(text).into_iter().flatten().for_each(|&row| report(row, true));
+            self.equal_folded.get(folded.as_str()).into_iter().flatten().for_each(|&row| report(row, true));
         }
         self.parts.find(folded.as_bytes(), |literal, place| {
             for found in self.by_literal.get(literal).into_iter().flatten() {
                 match &found.proof {
-                    Proof::Holds => tell(found.row, true),
-                    Proof::Exactly(wanted) => tell(found.row, stands(text, place, wanted)),
-                    Proof::Besides(lists) if occur(&folded, lists) => tell(found.row, false),
-                    Proof::Besides(_) => {}
+                    Evidence::Holds => report(found.row, true),
+                    Evidence::Exactly(wanted) => report(found.row, occurs_at(text, place, wanted)),
+                    Evidence::Besides(lists) if occur(&folded, lists) => report(found.row, false),
+                    Evidence::Besides(_) => {}
                 }
             }
         });
     }
 
-    /// Search for the expressions that require no literal, as far as they may be the first to match; what is
-    /// found has to be tried.
+    /// Search for expressions without a required literal, if they can be the first match. Each hit must be
+    /// verified.
     pub(super) fn search(
         &self,
         text: &str,
@@ -144,8 +146,8 @@ impl Anchors {
                 break;
             }
             let patterns = searches.patterns.iter().map(|(pattern, _)| pattern.as_str());
-            let Some(set) = searches.set.get_or_init(|| together(patterns)) else { continue };
-            // Whether any is found takes half as long as which are, and mostly none is.
+            let Some(set) = searches.set.get_or_init(|| compile_set(patterns)) else { continue };
+            // `is_match` takes half the time of `matches`, and mostly nothing matches.
             if !set.is_match(text.as_bytes()) {
                 continue;
             }
@@ -161,8 +163,8 @@ impl Anchors {
     }
 }
 
-impl Proof {
-    fn of(test: &Test) -> Self {
+impl Evidence {
+    fn from_test(test: &Test) -> Self {
         match test {
             Test::Contains { folds: true, .. } => Self::Holds,
             Test::Contains { text, .. } | Test::Equals { text, .. } => Self::Exactly(text.as_str().into()),
@@ -171,7 +173,7 @@ impl Proof {
     }
 }
 
-fn stands(text: &str, place: usize, wanted: &str) -> bool {
+fn occurs_at(text: &str, place: usize, wanted: &str) -> bool {
     text.as_bytes().get(place..).is_some_and(|rest| rest.starts_with(wanted.as_bytes()))
 }
 

@@ -1,4 +1,4 @@
-//! What one text is held against.
+//! Predicates: comparison of one text with a literal or a regular expression.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,16 +6,16 @@ use memchr::memmem;
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use regex::{Regex, RegexBuilder};
 
-// What Python takes is smaller by far: these keep the library from refusing what both cores have to take.
+// Limits above those of Python, so the library rejects nothing that both cores must accept.
 const MOST_BYTES: usize = 1 << 28;
 const MOST_NESTED: u32 = 1_000;
-// A cache of states grows with its use; one that were too small would be cleared again and again.
+// A cache of DFA states grows with its use. If it is too small, it is cleared repeatedly.
 const MOST_CACHED: usize = 1 << 24;
 
-/// A comparison with one text.
+/// A predicate of one text.
 pub struct Predicate {
     pub(super) test: Test,
-    /// Folded texts, one of which a text like this contains, itself folded; none where nothing is known.
+    /// Case-folded literals, one of which a matching text contains when folded. `None` if unknown.
     pub(super) literals: Option<Vec<String>>,
 }
 
@@ -25,16 +25,16 @@ pub(super) enum Test {
     Search(Search),
 }
 
-/// A regular expression, compiled when it is first needed: of many, most never are.
+/// A regular expression, compiled at its first use. Most are never used.
 pub(super) struct Search {
     pub(super) pattern: String,
-    /// For each of these, one of the folded texts in it is in a text in which this is found, itself folded.
+    /// For each list, a matching text contains one of its literals when folded.
     pub(super) besides: Arc<[Vec<String>]>,
     compiled: OnceLock<Option<Regex>>,
 }
 
 impl Predicate {
-    /// A text that another is equal to (`whole`) or contains; folded, if it `folds`.
+    /// Compare with a literal: equality (`whole`) or containment, optionally case-folded (`folds`).
     #[must_use]
     pub fn comparison(text: String, whole: bool, folds: bool, literals: Option<Vec<String>>) -> Self {
         if whole {
@@ -44,14 +44,14 @@ impl Predicate {
         }
     }
 
-    /// A regular expression, which is found in a text; of further literals one of each list has to be there.
+    /// Search for a regular expression. One literal of each further list must occur too.
     #[must_use]
     pub fn search(pattern: String, literals: Option<Vec<String>>, besides: Vec<Vec<String>>) -> Self {
         let search = Search { pattern, besides: besides.into(), compiled: OnceLock::new() };
         Self { test: Test::Search(search), literals }
     }
 
-    /// Whether a text is like this.
+    /// Return True if a text matches.
     pub(super) fn holds(&self, text: &str) -> bool {
         match &self.test {
             Test::Equals { text: wanted, folds: false } => wanted == text,
@@ -70,20 +70,22 @@ impl Search {
             builder.size_limit(MOST_BYTES).dfa_size_limit(MOST_CACHED).nest_limit(MOST_NESTED);
             builder.build().ok()
         });
-        // `is_match` stops at the earliest end, which for the empty text may lie inside of a character; it then goes
-        // on behind that, and misses what begins before. `find` does not.
+        // `is_match` stops at the earliest end, which for the empty text may be inside of a character. It
+        // then continues behind it and misses earlier matches. `find` does not.
         compiled.as_ref().is_some_and(|regex| regex.find(text).is_some())
     }
 }
 
-/// Whether a text contains another; several times as fast as the standard library's own search.
+/// Return True if a text contains another. It is several times faster than the standard library.
 pub(super) fn contains(text: &str, wanted: &str) -> bool {
     memmem::find(text.as_bytes(), wanted.as_bytes()).is_some()
 }
 
-/// Regular expressions that are searched together, in bytes: one that matches the empty text may be found inside
-/// of a character, where it does not match. A set over text would stop there, and miss what the others match.
-pub(super) fn together<'a>(patterns: impl Iterator<Item = &'a str>) -> Option<RegexSet> {
+/// Compile a set of regular expressions over bytes.
+///
+/// A pattern that matches the empty text may match inside of a character, where it must not. A set over text
+/// would stop there and miss the other matches.
+pub(super) fn compile_set<'a>(patterns: impl Iterator<Item = &'a str>) -> Option<RegexSet> {
     let mut builder = RegexSetBuilder::new(patterns);
     builder.size_limit(MOST_BYTES).dfa_size_limit(MOST_CACHED).nest_limit(MOST_NESTED);
     builder.build().ok()

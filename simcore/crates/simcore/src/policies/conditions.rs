@@ -1,16 +1,16 @@
-//! Conditions: when a rule takes hold.
+//! Conditions of rules.
 
+use super::attributes::Attributes;
 use super::entries::{Among, Lists};
-use super::facts::Facts;
-use super::kinds::{Kind, Unread};
-use super::requests::{Requests, Verdicts};
-use super::tools::{Names, Tool, Tools, meet};
+use super::requests::{MatchCache, Requests};
+use super::tools::{Names, Tool, Tools, intersects};
+use super::value_kinds::{Kind, ValueError};
+use crate::document;
 use crate::error::{Error, Result};
-use crate::json::{Json, Members};
-use crate::logic::{self, Data};
-use crate::read;
+use crate::json_node::{Json, Members};
+use crate::jsonlogic::{self, Data};
 
-/// When a rule takes hold: all members that are there must hold.
+/// The condition of a rule. All present members must hold.
 #[derive(Debug)]
 pub(super) struct Condition {
     servers: Option<Vec<u32>>,
@@ -18,10 +18,10 @@ pub(super) struct Condition {
     argument_roles: Option<Vec<u32>>,
     read_only: Option<bool>,
     destructive: Option<bool>,
-    /// Names in order: callers may have roles that no policy knows.
+    /// Sorted names. Callers may have roles that the policy does not define.
     roles: Option<Vec<Box<str>>>,
     matchers: Vec<Matcher>,
-    logic: Option<logic::Rule>,
+    logic: Option<jsonlogic::Rule>,
 }
 
 #[derive(Debug)]
@@ -39,20 +39,20 @@ enum Quantifier {
     NotAll,
 }
 
-/// What a condition asks of the arguments of one tool: for each of its matchers, the numbers of those that it is about.
+/// For each matcher of a condition, the numbers of the arguments of one tool that it reads.
 #[derive(Debug)]
-pub(super) struct Asked(Box<[Box<[u32]>]>);
+pub(super) struct MatcherArguments(Box<[Box<[u32]>]>);
 
-/// Why a condition cannot be evaluated.
-pub(super) enum Trouble {
-    /// A value of a matcher cannot be read.
-    Argument(usize, Unread),
+/// The reason why a condition cannot be evaluated.
+pub(super) enum ConditionError {
+    /// A value of a matcher cannot be parsed.
+    Argument(usize, ValueError),
     Logic(Error),
 }
 
-impl Trouble {
-    /// The refusal, with the place in the rule.
-    pub(super) fn told(self) -> Error {
+impl ConditionError {
+    /// Convert to an error with its place in the rule.
+    pub(super) fn into_error(self) -> Error {
         match self {
             Self::Argument(matcher, unread) => Error::from(unread).at(format!("/when/arguments/{matcher}")),
             Self::Logic(error) => error.at("/when/logic"),
@@ -62,27 +62,29 @@ impl Trouble {
 
 impl Condition {
     pub(super) fn new<T: Json>(when: Members<'_, T>, tools: &Tools, lists: &Lists) -> Result<Self> {
-        let names = |key| when.get(key).map(read::list).transpose();
-        let is = |key| when.get(key).map(read::boolean).transpose();
-        let known = |names: Option<&[T]>, among: &Names| names.map(|names| among.known(names)).transpose();
+        let names = |key| when.get(key).map(document::list).transpose();
+        let is = |key| when.get(key).map(document::boolean).transpose();
+        let known =
+            |names: Option<&[T]>, among: &Names| names.map(|names| among.known_numbers(names)).transpose();
         Ok(Self {
             servers: known(names("servers")?, &tools.servers)?,
             tools: known(names("tools")?, &tools.names)?,
             argument_roles: known(names("argument_roles")?, &tools.roles)?,
             read_only: is("read_only")?,
             destructive: is("destructive")?,
-            roles: names("roles")?.map(sorted).transpose()?,
-            matchers: read::each(read::list_or_empty(when, "arguments")?, |_, matcher| {
-                Matcher::new(read::object(matcher)?, tools, lists)
+            roles: names("roles")?.map(sort_names).transpose()?,
+            matchers: document::map_items(document::list_or_empty(when, "arguments")?, |_, matcher| {
+                Matcher::new(document::object(matcher)?, tools, lists)
             })?,
-            logic: when.get("logic").map(|logic| logic::Rule::new(&logic.to_value())),
+            logic: when.get("logic").map(|logic| jsonlogic::Rule::new(&logic.to_value())),
         })
     }
 
-    /// What is asked of the arguments of a tool; none when the condition holds for no call of it, and never fails.
-    pub(super) fn asked(&self, tool: &Tool) -> Option<Asked> {
-        let among =
-            |names: &Option<Vec<u32>>, found: &[u32]| names.as_deref().is_none_or(|names| meet(names, found));
+    /// Bind the condition to a tool. Return `None` if it holds for no call of the tool and never fails.
+    pub(super) fn bind(&self, tool: &Tool) -> Option<MatcherArguments> {
+        let among = |names: &Option<Vec<u32>>, found: &[u32]| {
+            names.as_deref().is_none_or(|names| intersects(names, found))
+        };
         let is_about = among(&self.servers, &[tool.server])
             && among(&self.tools, &[tool.name])
             && among(&self.argument_roles, &tool.roles)
@@ -91,74 +93,79 @@ impl Condition {
         if !is_about {
             return None;
         }
-        let asked: Box<[_]> = self.matchers.iter().map(|matcher| matcher.asked(tool)).collect();
-        // Without a value a matcher does not hold, and no one before the first can fail.
-        if asked.first().is_some_and(|arguments| arguments.is_empty()) { None } else { Some(Asked(asked)) }
+        let arguments: Box<[_]> =
+            self.matchers.iter().map(|matcher| matcher.argument_numbers(tool)).collect();
+        // A matcher without values does not hold. It is the first, so no matcher before it can fail.
+        if arguments.first().is_some_and(|arguments| arguments.is_empty()) {
+            None
+        } else {
+            Some(MatcherArguments(arguments))
+        }
     }
 
-    /// The roles of which a caller needs one; none where anybody may be meant.
+    /// Return the roles of which a caller needs one, or `None` for any caller.
     pub(super) fn roles(&self) -> Option<&[Box<str>]> {
         self.roles.as_deref()
     }
 
-    /// Whether it holds for a call of a tool that it is about, by a caller that it is about.
+    /// Return True if the condition holds for a call of a bound tool. The caller has one of the roles.
     ///
     /// # Errors
     ///
-    /// Why it cannot be evaluated.
+    /// The reason why it cannot be evaluated.
     pub(super) fn holds(
         &self,
         tool: &Tool,
-        asked: &Asked,
-        facts: &mut impl Facts,
-    ) -> std::result::Result<bool, Trouble> {
-        for (number, (matcher, arguments)) in self.matchers.iter().zip(&asked.0).enumerate() {
-            let holds = matcher.holds(number, arguments, facts);
-            if !holds.map_err(|unread| Trouble::Argument(number, unread))? {
+        arguments: &MatcherArguments,
+        attributes: &mut impl Attributes,
+    ) -> std::result::Result<bool, ConditionError> {
+        for (number, (matcher, arguments)) in self.matchers.iter().zip(&arguments.0).enumerate() {
+            let holds = matcher.holds(number, arguments, attributes);
+            if !holds.map_err(|unread| ConditionError::Argument(number, unread))? {
                 return Ok(false);
             }
         }
         let Some(logic) = &self.logic else { return Ok(true) };
         let [server, name] = &tool.shown;
-        let (arguments, roles) = (facts.arguments(), facts.roles());
+        let (arguments, roles) = (attributes.arguments(), attributes.roles());
         let root = [("server", server), ("tool", name), ("arguments", arguments), ("roles", roles)];
-        logic.holds(Data::Members(&root)).map_err(Trouble::Logic)
+        logic.holds(Data::Members(&root)).map_err(ConditionError::Logic)
     }
 
-    /// Room for what it finds out about the texts of requests.
-    pub(super) fn verdicts(&self, requests: &Requests) -> Verdicts {
-        requests.verdicts(self.matchers.len())
+    /// Create the cache of match results of a request batch.
+    pub(super) fn match_cache(&self, requests: &Requests) -> MatchCache {
+        requests.match_cache(self.matchers.len())
     }
 }
 
-fn sorted<T: Json>(names: &[T]) -> Result<Vec<Box<str>>> {
-    let mut names = read::each(names, |_, name| read::text(name).map(Box::from))?;
+fn sort_names<T: Json>(names: &[T]) -> Result<Vec<Box<str>>> {
+    let mut names = document::map_items(names, |_, name| document::text(name).map(Box::from))?;
     names.sort_unstable();
     Ok(names)
 }
 
 impl Matcher {
     fn new<T: Json>(matcher: Members<'_, T>, tools: &Tools, lists: &Lists) -> Result<Self> {
-        let kind = Kind::named(read::text(read::field(matcher, "kind")?)?)?;
-        let quantifier = match matcher.get("quantifier").map_or(Ok("all"), read::text)? {
+        let kind = Kind::from_name(document::text(document::field(matcher, "kind")?)?)?;
+        let quantifier = match matcher.get("quantifier").map_or(Ok("all"), document::text)? {
             "all" => Quantifier::All,
             "any" => Quantifier::Any,
             "none" => Quantifier::None,
             "not_all" => Quantifier::NotAll,
-            _ => return Err(read::invalid("there is no such quantifier")),
+            _ => return Err(document::invalid("there is no such quantifier")),
         };
         Ok(Self {
-            roles: tools.roles.known(read::list(read::field(matcher, "argument_roles")?)?)?,
+            roles: tools.roles.known_numbers(document::list(document::field(matcher, "argument_roles")?)?)?,
             quantifier,
-            among: Among::new(kind, read::list(read::field(matcher, "among")?)?, lists)?,
+            among: Among::new(kind, document::list(document::field(matcher, "among")?)?, lists)?,
         })
     }
 
-    /// The arguments of a tool that it is about.
-    fn asked(&self, tool: &Tool) -> Box<[u32]> {
+    /// Return the numbers of a tool's arguments that the matcher reads.
+    fn argument_numbers(&self, tool: &Tool) -> Box<[u32]> {
         let arguments = (0..).zip(&tool.paths);
         arguments
-            .filter(|(_, argument)| meet(&self.roles, &argument.roles))
+            .filter(|(_, argument)| intersects(&self.roles, &argument.roles))
             .map(|(number, _)| number)
             .collect()
     }
@@ -167,11 +174,11 @@ impl Matcher {
         &self,
         number: usize,
         arguments: &[u32],
-        facts: &mut impl Facts,
-    ) -> std::result::Result<bool, Unread> {
+        attributes: &mut impl Attributes,
+    ) -> std::result::Result<bool, ValueError> {
         let (mut all, mut any, mut is_empty) = (true, false, true);
         for argument in arguments {
-            facts.compare(*argument, number, &self.among, |matches| {
+            attributes.compare(*argument, number, &self.among, |matches| {
                 all &= matches;
                 any |= matches;
                 is_empty = false;

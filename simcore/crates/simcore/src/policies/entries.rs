@@ -1,32 +1,32 @@
-//! What values are held against: entries of a matcher, and the lists that they name.
+//! Entries of matchers, and the lists that they name.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::kinds::{Brackets, Kind, host};
+use super::value_kinds::{Brackets, Kind, host};
+use crate::document;
 use crate::error::{Code, Result};
-use crate::json::{Json, Members};
-use crate::read;
+use crate::json_node::{Json, Members};
 
-/// Entries of one kind, so kept that many are found as fast as few.
+/// Entries of one kind, in sets with constant lookup cost.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    /// Texts that a value is equal to.
+    /// Texts for equality.
     whole: Texts,
-    /// Paths that a value lies below, and hosts; behind an `@` when they are those of addresses.
+    /// Prefixes for paths and suffixes for hosts. Hosts of e-mail addresses start with `@`.
     above: Texts,
-    /// Whether every value matches.
+    /// True if every value matches.
     everything: bool,
 }
 
-/// Texts to be found among.
+/// A set of texts.
 #[derive(Debug)]
 enum Texts {
     Few(Vec<Box<str>>),
     Many(HashSet<Box<str>>),
 }
 
-/// Up to so many texts are looked through one by one.
+/// Up to this size the search is linear.
 const FEW: usize = 8;
 
 impl Default for Texts {
@@ -57,21 +57,21 @@ impl Entries {
     /// Add an entry.
     fn insert(&mut self, kind: Kind, entry: &str) -> Result<()> {
         match kind {
-            Kind::Path => match &*kind.read(entry)? {
+            Kind::Path => match &*kind.parse(entry)? {
                 "" => self.everything = true,
                 path => self.above.insert(path),
             },
             Kind::Domain => self.insert_host("", entry)?,
             Kind::Email => match entry.strip_prefix("*@") {
                 Some(among) => self.insert_host("@", among)?,
-                None => self.whole.insert(&kind.read(entry)?),
+                None => self.whole.insert(&kind.parse(entry)?),
             },
             Kind::Identifier => self.whole.insert(entry),
         }
         Ok(())
     }
 
-    /// Add a pattern of hosts; one of the hosts of addresses is kept with the `@` before it.
+    /// Add a host pattern. A host of addresses is stored with its `@`.
     fn insert_host(&mut self, at: &str, pattern: &str) -> Result<()> {
         let is_address = !at.is_empty();
         let code = if is_address { Code::BadEmail } else { Code::BadDomain };
@@ -86,25 +86,25 @@ impl Entries {
         Ok(())
     }
 
-    /// Whether a value that was read matches one of them.
-    fn contain(&self, kind: Kind, value: &str) -> bool {
+    /// Return True if a parsed value matches an entry.
+    fn matches_value(&self, kind: Kind, value: &str) -> bool {
         self.everything
             || self.whole.contains(value)
             || match kind {
                 Kind::Identifier => false,
-                Kind::Path => self.lie_above(value),
-                Kind::Domain => self.end(value),
+                Kind::Path => self.contains_ancestor_of(value),
+                Kind::Domain => self.contains_suffix_of(value),
                 Kind::Email => {
                     let host = value.find('@').and_then(|at| value.get(at..)).unwrap_or_default();
-                    self.whole.contains(host) || self.end(host)
+                    self.whole.contains(host) || self.contains_suffix_of(host)
                 }
             }
     }
 
-    /// Whether one of them is a path or lies above it.
-    fn lie_above(&self, path: &str) -> bool {
+    /// Return True if an entry is the path or one of its parents.
+    fn contains_ancestor_of(&self, path: &str) -> bool {
         let many = match &self.above {
-            Texts::Few(few) => return few.iter().any(|above| is_or_lies_below(path, above)),
+            Texts::Few(few) => return few.iter().any(|above| is_same_or_below(path, above)),
             Texts::Many(many) => many,
         };
         let mut rest = path;
@@ -117,10 +117,10 @@ impl Entries {
         false
     }
 
-    /// Whether a host ends with one of them, behind a dot.
-    fn end(&self, host: &str) -> bool {
+    /// Return True if a host is a subdomain of an entry.
+    fn contains_suffix_of(&self, host: &str) -> bool {
         let many = match &self.above {
-            Texts::Few(few) => return few.iter().any(|ending| ends_behind_dot(host, ending)),
+            Texts::Few(few) => return few.iter().any(|ending| is_subdomain_of(host, ending)),
             Texts::Many(many) => many,
         };
         let mut rest = host;
@@ -134,11 +134,11 @@ impl Entries {
     }
 }
 
-fn is_or_lies_below(path: &str, above: &str) -> bool {
+fn is_same_or_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
-fn ends_behind_dot(host: &str, ending: &str) -> bool {
+fn is_subdomain_of(host: &str, ending: &str) -> bool {
     host.strip_suffix(ending).is_some_and(|before| before.ends_with('.'))
 }
 
@@ -150,27 +150,27 @@ pub(super) struct Lists(HashMap<Box<str>, List>);
 struct List {
     kind: Kind,
     entries: Arc<Entries>,
-    /// Other lists whose values are among its own.
+    /// Other lists whose values belong to this list.
     named: Vec<Box<str>>,
 }
 
 impl Lists {
     pub(super) fn new<T: Json>(lists: Option<&T>) -> Result<Self> {
         let Some(lists) = lists else { return Ok(Self(HashMap::new())) };
-        let read = read::object(lists)?
+        let read = document::object(lists)?
             .iter()
-            .map(|(name, list)| Ok((name.into(), List::new(read::object(list)?)?)));
+            .map(|(name, list)| Ok((name.into(), List::new(document::object(list)?)?)));
         read.collect::<Result<_>>().map(Self)
     }
 
-    /// The values of some lists, and of those that they name.
-    fn reached<'a>(&'a self, kind: Kind, named: Vec<&'a str>) -> Result<Vec<Arc<Entries>>> {
+    /// Collect the values of lists and of the lists that they name.
+    fn collect_entries<'a>(&'a self, kind: Kind, named: Vec<&'a str>) -> Result<Vec<Arc<Entries>>> {
         let mut known: HashSet<&str> = named.iter().copied().collect();
         let mut pending = named;
         let mut reached = Vec::new();
         while let Some(name) = pending.pop() {
             let list = self.0.get(name).filter(|list| list.kind == kind);
-            let list = list.ok_or_else(|| read::invalid("there is no such list of this kind"))?;
+            let list = list.ok_or_else(|| document::invalid("there is no such list of this kind"))?;
             reached.push(Arc::clone(&list.entries));
             pending.extend(list.named.iter().map(|name| &**name).filter(|name| known.insert(*name)));
         }
@@ -180,11 +180,11 @@ impl Lists {
 
 impl List {
     fn new<T: Json>(list: Members<'_, T>) -> Result<Self> {
-        let kind = Kind::named(read::text(read::field(list, "kind")?)?)?;
+        let kind = Kind::from_name(document::text(document::field(list, "kind")?)?)?;
         let mut entries = Entries::default();
         let mut named = Vec::new();
-        for entry in read::list(read::field(list, "values")?)? {
-            let entry = read::text(entry)?;
+        for entry in document::list(document::field(list, "values")?)? {
+            let entry = document::text(entry)?;
             match entry.strip_prefix('@') {
                 Some(name) => named.push(name.into()),
                 None => entries.insert(kind, entry)?,
@@ -194,7 +194,7 @@ impl List {
     }
 }
 
-/// What the values of a matcher are held against.
+/// The entries of a matcher.
 #[derive(Debug)]
 pub(super) struct Among {
     kind: Kind,
@@ -207,21 +207,22 @@ impl Among {
         let mut own = Entries::default();
         let mut named = Vec::new();
         for entry in among {
-            let entry = read::text(entry)?;
+            let entry = document::text(entry)?;
             match entry.strip_prefix('@') {
                 Some(name) => named.push(name),
                 None => own.insert(kind, entry)?,
             }
         }
-        Ok(Self { kind, own, lists: lists.reached(kind, named)? })
+        Ok(Self { kind, own, lists: lists.collect_entries(kind, named)? })
     }
 
     pub(super) fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Whether a value that was read matches an entry.
+    /// Return True if a parsed value matches an entry.
     pub(super) fn contains(&self, value: &str) -> bool {
-        self.own.contain(self.kind, value) || self.lists.iter().any(|list| list.contain(self.kind, value))
+        self.own.matches_value(self.kind, value)
+            || self.lists.iter().any(|list| list.matches_value(self.kind, value))
     }
 }

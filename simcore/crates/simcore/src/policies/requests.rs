@@ -1,75 +1,75 @@
-//! Requests, read once for the tools of a policy.
+//! Batches of requests, parsed once for the tools of a policy.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::attributes::{Attributes, is_role_in};
 use super::entries::Among;
-use super::facts::{Facts, is_wanted};
-use super::kinds::{Kind, Unread};
-use crate::value::{NOTHING, Value};
+use super::value_kinds::{Kind, ValueError};
+use crate::value::{EMPTY_OBJECT, Value};
 
-/// Requests, read for the tools of one policy. Immutable, safe to share between threads.
+/// Requests, parsed for the tools of one policy. Immutable, safe to share between threads.
 #[derive(Debug, Default)]
 pub struct Requests {
-    /// None where the policy is not about the tool.
+    /// `None` if the policy does not cover the tool.
     pub(super) all: Vec<Option<Request>>,
-    /// The arguments with roles of each request, one behind the other.
-    pub(super) arguments: Vec<Given>,
-    /// The numbers of the texts in them.
+    /// The arguments with roles of all requests, in order.
+    pub(super) arguments: Vec<ArgumentValues>,
+    /// The numbers of the texts in the arguments.
     pub(super) values: Vec<u32>,
     pub(super) texts: Vec<Text>,
-    /// Every list of roles that a caller has, once.
+    /// Every distinct list of roles.
     pub(super) callers: Vec<Value>,
-    /// The numbers of the requests of each tool that is called; sorted out when that is first wanted.
+    /// The requests of each tool, computed at the first use.
     called: OnceLock<Vec<(u32, Vec<u32>)>>,
 }
 
-/// A request that the policy is about.
+/// A request that the policy covers.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) tool: u32,
-    /// Where its first argument with a role stands among those of all requests.
+    /// The position of its first argument with a role.
     pub(super) first: u32,
     pub(super) caller: u32,
     pub(super) arguments: Value,
 }
 
-/// What stands at an argument with a role.
+/// The texts at an argument with a role.
 #[derive(Debug)]
-pub(super) struct Given {
+pub(super) struct ArgumentValues {
     pub(super) values: Range<u32>,
-    /// Whether something follows that is no text.
+    /// True if a value that is not a text follows.
     pub(super) is_broken: bool,
 }
 
-/// A text, read as each kind when that is first wanted.
+/// A text, parsed as each kind at the first use.
 #[derive(Debug)]
 pub(super) struct Text {
     text: Arc<str>,
-    read: [OnceLock<std::result::Result<Option<Box<str>>, Unread>>; 3],
+    read: [OnceLock<std::result::Result<Option<Box<str>>, ValueError>>; 3],
 }
 
 impl Requests {
-    /// How many there are.
+    /// Return the number of requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there are none.
+    /// Return True if the batch is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// One of them; none where the policy is not about its tool.
+    /// Return a request, or `None` if the policy does not cover its tool.
     pub(super) fn get(&self, number: usize) -> Option<&Request> {
         self.all.get(number)?.as_ref()
     }
 
-    /// The tools that are called, and by which requests.
-    pub(super) fn called(&self) -> &[(u32, Vec<u32>)] {
+    /// Return the called tools with the numbers of their requests.
+    pub(super) fn requests_by_tool(&self) -> &[(u32, Vec<u32>)] {
         self.called.get_or_init(|| {
             let mut called: HashMap<u32, Vec<u32>> = HashMap::new();
             for (number, request) in (0..).zip(&self.all) {
@@ -81,37 +81,40 @@ impl Requests {
         })
     }
 
-    /// What conditions read of one of them.
-    pub(super) fn facts<'r>(&'r self, request: &'r Request, verdicts: &'r mut Verdicts) -> impl Facts + 'r {
-        Together { requests: self, request, verdicts }
+    /// Return the attributes of a request.
+    pub(super) fn attributes<'r>(
+        &'r self,
+        request: &'r Request,
+        match_cache: &'r mut MatchCache,
+    ) -> impl Attributes + 'r {
+        BatchRequest { requests: self, request, match_cache }
     }
 
-    /// Room for what the matchers of a condition find out about their texts.
-    pub(super) fn verdicts(&self, matchers: usize) -> Verdicts {
-        Verdicts(vec![vec![None; self.texts.len()]; matchers])
+    /// Create the cache of match results for the matchers of a condition.
+    pub(super) fn match_cache(&self, matchers: usize) -> MatchCache {
+        MatchCache(vec![vec![None; self.texts.len()]; matchers])
     }
 }
 
-/// Whether the values of texts are among those that each matcher of a condition names. Requests have the same texts again
-/// and again.
+/// Cache of match results, by matcher and text. Requests often have the same texts.
 #[derive(Default)]
-pub(super) struct Verdicts(Vec<Vec<Option<bool>>>);
+pub(super) struct MatchCache(Vec<Vec<Option<bool>>>);
 
-/// One of many requests while a condition is held against it.
-struct Together<'r> {
+/// A request of a batch during the evaluation of a condition.
+struct BatchRequest<'r> {
     requests: &'r Requests,
     request: &'r Request,
-    /// What was found out so far, if it is kept.
-    verdicts: &'r mut Verdicts,
+    /// Results so far, if caching is enabled.
+    match_cache: &'r mut MatchCache,
 }
 
-impl Facts for Together<'_> {
+impl Attributes for BatchRequest<'_> {
     fn arguments(&self) -> &Value {
         &self.request.arguments
     }
 
     fn roles(&self) -> &Value {
-        self.requests.callers.get(self.request.caller as usize).unwrap_or(&NOTHING)
+        self.requests.callers.get(self.request.caller as usize).unwrap_or(&EMPTY_OBJECT)
     }
 
     fn has_role(&self, wanted: &[Box<str>]) -> bool {
@@ -123,34 +126,34 @@ impl Facts for Together<'_> {
         argument: u32,
         matcher: usize,
         among: &Among,
-        mut tell: impl FnMut(bool),
-    ) -> std::result::Result<(), Unread> {
+        mut report: impl FnMut(bool),
+    ) -> std::result::Result<(), ValueError> {
         let Some(given) = self.requests.arguments.get((self.request.first + argument) as usize) else {
             return Ok(());
         };
-        let mut verdicts = self.verdicts.0.get_mut(matcher);
+        let mut match_cache = self.match_cache.0.get_mut(matcher);
         let values = self.requests.values.get(given.values.start as usize..given.values.end as usize);
         for number in values.unwrap_or_default() {
-            let verdict = verdicts.as_mut().and_then(|verdicts| verdicts.get_mut(*number as usize));
+            let verdict = match_cache.as_mut().and_then(|match_cache| match_cache.get_mut(*number as usize));
             if let Some(Some(known)) = verdict {
-                tell(*known);
+                report(*known);
                 continue;
             }
             let Some(text) = self.requests.texts.get(*number as usize) else { continue };
-            let is_among = among.contains(text.read(among.kind())?);
+            let is_among = among.contains(text.parse(among.kind())?);
             if let Some(verdict) = verdict {
                 *verdict = Some(is_among);
             }
-            tell(is_among);
+            report(is_among);
         }
-        if given.is_broken { Err(Unread::NO_TEXT) } else { Ok(()) }
+        if given.is_broken { Err(ValueError::NO_TEXT) } else { Ok(()) }
     }
 }
 
-/// Whether one of the roles in a list is one of some, which are in order.
+/// Return True if a list contains one of some roles, which are sorted.
 pub(super) fn has_role(roles: &Value, wanted: &[Box<str>]) -> bool {
     let mut roles = roles.as_array().into_iter().flat_map(|roles| roles.iter()).filter_map(Value::as_text);
-    roles.any(|role| is_wanted(role, wanted))
+    roles.any(|role| is_role_in(role, wanted))
 }
 
 impl Text {
@@ -158,8 +161,8 @@ impl Text {
         Self { text: Arc::clone(text), read: Default::default() }
     }
 
-    /// The text as a value of a kind.
-    pub(super) fn read(&self, kind: Kind) -> std::result::Result<&str, Unread> {
+    /// Parse the text as a value of a kind.
+    pub(super) fn parse(&self, kind: Kind) -> std::result::Result<&str, ValueError> {
         let place = match kind {
             Kind::Path => 0,
             Kind::Domain => 1,
@@ -168,7 +171,7 @@ impl Text {
         };
         let Some(read) = self.read.get(place) else { return Ok(&self.text) };
         let read = read.get_or_init(|| {
-            let read = kind.read(&self.text)?;
+            let read = kind.parse(&self.text)?;
             Ok((*read != *self.text).then(|| read.into()))
         });
         read.as_ref().map(|other| other.as_deref().unwrap_or(&self.text)).map_err(|unread| *unread)

@@ -1,35 +1,35 @@
-//! Tools as a policy annotates them.
+//! Annotated tools of a policy.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::document;
 use crate::error::Result;
-use crate::json::{Json, Members, View};
-use crate::read;
+use crate::json_node::{Json, Members, View};
 use crate::value::Value;
 
-/// The tools that a policy is about. Names are numbers here: two policies with the same tools have the same ones.
+/// The tools of a policy. Names are numbers: policies with the same tools have the same numbers.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     all: Vec<Tool>,
-    /// By server, then by name: to compare a few short names is quicker than to hash two.
+    /// Indexed by server, then by name. For a few short names a comparison is faster than a hash.
     numbers: BTreeMap<Arc<str>, BTreeMap<Arc<str>, u32>>,
     pub(super) servers: Names,
     pub(super) names: Names,
     pub(super) roles: Names,
 }
 
-/// What is known of a tool.
+/// The annotations of a tool.
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) server: u32,
     pub(super) name: u32,
-    /// What its arguments mean, as numbers of roles in order.
+    /// The roles of its arguments as sorted numbers.
     pub(super) roles: Vec<u32>,
     pub(super) paths: Vec<Argument>,
     pub(super) read_only: bool,
     pub(super) destructive: bool,
-    /// Its names, for expressions.
+    /// Its names as values, for expressions.
     pub(super) shown: [Value; 2],
 }
 
@@ -40,14 +40,14 @@ pub(super) struct Argument {
     pub(super) roles: Vec<u32>,
 }
 
-/// A step of a JSON Pointer: a key of an object, or of an array perhaps an index.
+/// A token of a JSON Pointer: a key of an object, or an index of an array.
 #[derive(Debug)]
 struct Segment {
     key: Box<str>,
     index: Option<usize>,
 }
 
-/// No array has an index with more digits.
+/// Maximum digits of an array index.
 const LONGEST_INDEX: usize = 6;
 
 /// Names and their numbers.
@@ -56,28 +56,28 @@ pub(super) struct Names(HashMap<Arc<str>, u32>);
 
 impl Names {
     fn number(&mut self, name: &Arc<str>) -> u32 {
-        let next = numbered(self.0.len());
+        let next = to_number(self.0.len());
         *self.0.entry(Arc::clone(name)).or_insert(next)
     }
 
-    /// The numbers of those names that are known, in order.
-    pub(super) fn known<T: Json>(&self, names: &[T]) -> Result<Vec<u32>> {
+    /// Return the sorted numbers of the known names.
+    pub(super) fn known_numbers<T: Json>(&self, names: &[T]) -> Result<Vec<u32>> {
         let mut known = Vec::new();
         for name in names {
-            known.extend(self.0.get(read::text(name)?));
+            known.extend(self.0.get(document::text(name)?));
         }
         known.sort_unstable();
         Ok(known)
     }
 }
 
-/// A place in a list as a number; no document has more.
-pub(super) fn numbered(place: usize) -> u32 {
+/// Convert a position to a number. Documents are small enough.
+pub(super) fn to_number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
-/// Whether some numbers, which are in order, have one in common with others.
-pub(super) fn meet(ordered: &[u32], others: &[u32]) -> bool {
+/// Return True if two lists have a number in common; the first is sorted.
+pub(super) fn intersects(ordered: &[u32], others: &[u32]) -> bool {
     others.iter().any(|other| ordered.binary_search(other).is_ok())
 }
 
@@ -85,11 +85,11 @@ impl Tools {
     pub(super) fn new<T: Json>(tools: &[T]) -> Result<Self> {
         let mut read = Self::default();
         for (number, tool) in tools.iter().enumerate() {
-            let tool = read::object(tool)?;
-            let name = |key| read::text(read::field(tool, key)?).map(Arc::<str>::from);
+            let tool = document::object(tool)?;
+            let name = |key| document::text(document::field(tool, key)?).map(Arc::<str>::from);
             let (server, name) = (name("server_name")?, name("tool_name")?);
             let (paths, roles) = read.arguments(tool)?;
-            let is = |key| tool.get(key).map_or(Ok(false), read::boolean);
+            let is = |key| tool.get(key).map_or(Ok(false), document::boolean);
             read.all.push(Tool {
                 server: read.servers.number(&server),
                 name: read.names.number(&name),
@@ -99,19 +99,20 @@ impl Tools {
                 destructive: is("destructive")?,
                 shown: [Value::from(&server), Value::from(&name)],
             });
-            read.numbers.entry(server).or_default().insert(name, numbered(number));
+            read.numbers.entry(server).or_default().insert(name, to_number(number));
         }
         Ok(read)
     }
 
-    /// The arguments of a tool with roles, in the order of the annotations, and the roles of all of them.
+    /// Parse the arguments with roles of a tool in the order of the annotations. Return them with all their
+    /// roles.
     fn arguments<T: Json>(&mut self, tool: Members<'_, T>) -> Result<(Vec<Argument>, Vec<u32>)> {
         let mut arguments: Vec<(&str, Argument)> = Vec::new();
         let mut all = Vec::new();
-        for annotation in read::list_or_empty(tool, "argument_roles")? {
-            let annotation = read::object(annotation)?;
-            let path = read::text(read::field(annotation, "path")?)?;
-            let role = self.roles.number(&read::text(read::field(annotation, "role")?)?.into());
+        for annotation in document::list_or_empty(tool, "argument_roles")? {
+            let annotation = document::object(annotation)?;
+            let path = document::text(document::field(annotation, "path")?)?;
+            let role = self.roles.number(&document::text(document::field(annotation, "role")?)?.into());
             all.push(role);
             match arguments.iter_mut().find(|(known, _)| *known == path) {
                 Some((_, argument)) => argument.roles.push(role),
@@ -130,7 +131,7 @@ impl Tools {
         self.all.get(number as usize)
     }
 
-    /// The number of a tool; none when the policy is not about it.
+    /// Return the number of a tool, or `None` if the policy does not cover it.
     pub(super) fn number(&self, server: &str, name: &str) -> Option<u32> {
         self.numbers.get(server)?.get(name).copied()
     }
@@ -142,7 +143,7 @@ impl Argument {
         Self { segments: path.split('/').skip(1).map(segment).collect(), roles: vec![role] }
     }
 
-    /// What stands there.
+    /// Return the value at the argument's path.
     pub(super) fn of<'v, T: Json>(&self, arguments: &'v T) -> Option<&'v T> {
         self.segments.iter().try_fold(arguments, |value, segment| match value.view() {
             View::Object(members) => members.get(&segment.key),

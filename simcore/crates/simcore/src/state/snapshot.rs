@@ -1,29 +1,29 @@
-//! A state as JSON, and back.
+//! Snapshots: a state as JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::border;
-use crate::canonical;
+use crate::canonical_json;
+use crate::document;
 use crate::effects::{Compiling, Effect};
 use crate::error::{Code, Error, Result};
-use crate::json::Members;
+use crate::json_node::Members;
 use crate::program::{Condition, Program};
-use crate::read;
 use crate::rng::RNG_VERSION;
+use crate::strict_json;
 use crate::value::{Value, count, object};
 
 use super::{Lasting, LogLine, MAX_LOG_LINES, MAX_PENDING, MAX_ROLLS, Scheduled, Size, State, Status};
 
-/// How many members every snapshot has.
+/// Number of members of every snapshot.
 const MEMBERS: usize = 9;
 
 impl State {
-    /// Everything needed to go on from here, canonical.
+    /// Return a complete snapshot as canonical JSON.
     ///
     /// # Errors
     ///
-    /// `TOO_DEEP`, when it cannot be written.
+    /// `TOO_DEEP` if it cannot be written.
     pub fn to_json(&self, program: &Program) -> Result<String> {
         let rolls = (!self.rolls.is_empty()).then(|| ("rolls", self.rolls_value()));
         let always = [
@@ -38,21 +38,21 @@ impl State {
             ("turn", count(self.turn)),
         ];
         let members = always.into_iter().chain(rolls);
-        canonical::text(&members.map(|(key, value)| (Arc::from(key), value)).collect())
+        canonical_json::text(&members.map(|(key, value)| (Arc::from(key), value)).collect())
     }
 
     fn rolls_value(&self) -> Value {
         self.rolls.iter().map(|(stream, rolled)| (Arc::clone(stream), count(*rolled))).collect()
     }
 
-    /// A state from what [`State::to_json`] gave.
+    /// Restore a state from a snapshot of [`State::to_json`].
     ///
     /// # Errors
     ///
-    /// `SNAPSHOT_INVALID`, or what the JSON border found.
+    /// `SNAPSHOT_INVALID`, or an error of the JSON parser.
     pub fn from_json(program: &Program, snapshot: &[u8]) -> Result<Self> {
-        let value = border::parse_canonical(snapshot)?;
-        let members = read::object(&value).map_err(|_| not_ours())?;
+        let value = strict_json::parse_canonical(snapshot)?;
+        let members = document::object(&value).map_err(|_| invalid_snapshot())?;
         if members
             .get("rng_version")
             .is_some_and(|version| version.as_number() != count(RNG_VERSION).as_number())
@@ -60,120 +60,128 @@ impl State {
             let message = "the snapshot is of another version of the random numbers";
             return Err(Error::new(Code::SnapshotInvalid, message));
         }
-        restored(program, members).map_err(|_| not_ours())
+        parse_state(program, members).map_err(|_| invalid_snapshot())
     }
 }
 
-fn restored(program: &Program, snapshot: Members<'_, Value>) -> Result<State> {
-    let entries = |name| read::list(read::field(snapshot, name)?);
-    let tree = read::field(snapshot, "state")?;
-    read::object(tree)?;
-    read::field(snapshot, "rng_version")?;
-    only(snapshot, MEMBERS + usize::from(snapshot.get("rolls").is_some()))?;
-    let mut size = Size::of(tree);
+fn parse_state(program: &Program, snapshot: Members<'_, Value>) -> Result<State> {
+    let entries = |name| document::list(document::field(snapshot, name)?);
+    let tree = document::field(snapshot, "state")?;
+    document::object(tree)?;
+    document::field(snapshot, "rng_version")?;
+    check_member_count(snapshot, MEMBERS + usize::from(snapshot.get("rolls").is_some()))?;
+    let mut size = Size::measure(tree);
     let mut state = State {
-        seed: seed(read::text(read::field(snapshot, "seed")?)?)?,
+        seed: parse_seed(document::text(document::field(snapshot, "seed")?)?)?,
         tree: tree.clone(),
         nodes: size.nodes,
         text: size.text,
-        turn: read::count(read::field(snapshot, "turn")?)?,
-        opened: read::boolean(read::field(snapshot, "opened")?)?,
+        turn: document::count(document::field(snapshot, "turn")?)?,
+        opened: document::boolean(document::field(snapshot, "opened")?)?,
         scheduled: Arc::default(),
-        lasting: entries("lasting")?.iter().map(|entry| lasting(program, entry)).collect::<Result<_>>()?,
-        log: Arc::new(entries("log")?.iter().map(log_line).collect::<Result<_>>()?),
-        status: status(program, read::object(read::field(snapshot, "status")?)?)?,
-        rolls: snapshot.get("rolls").map_or_else(|| Ok(BTreeMap::new()), rolls)?,
+        lasting: entries("lasting")?
+            .iter()
+            .map(|entry| parse_lasting(program, entry))
+            .collect::<Result<_>>()?,
+        log: Arc::new(entries("log")?.iter().map(parse_log_line).collect::<Result<_>>()?),
+        status: parse_status(program, document::object(document::field(snapshot, "status")?)?)?,
+        rolls: snapshot.get("rolls").map_or_else(|| Ok(BTreeMap::new()), parse_rolls)?,
     };
     for entry in entries("scheduled")? {
-        let entry = scheduled(program, entry)?;
+        let entry = parse_scheduled(program, entry)?;
         size.longest = size.longest.max(entry.size().longest);
         state.schedule(entry);
     }
     Size { nodes: state.nodes, text: state.text, ..size }.check()?;
     if state.log.len() > MAX_LOG_LINES || state.scheduled.len() > MAX_PENDING {
-        return Err(read::invalid("there are too many entries"));
+        return Err(document::invalid("there are too many entries"));
     }
     Ok(state)
 }
 
-fn not_ours() -> Error {
+fn invalid_snapshot() -> Error {
     Error::new(Code::SnapshotInvalid, "the snapshot was not made by this engine")
 }
 
-/// Refuse an object that has other members than the ones that were read.
-fn only(object: Members<'_, Value>, members: usize) -> Result<()> {
-    if object.len() == members { Ok(()) } else { Err(read::invalid("other members are not expected")) }
+/// Reject an object with members that were not read.
+fn check_member_count(object: Members<'_, Value>, members: usize) -> Result<()> {
+    if object.len() == members { Ok(()) } else { Err(document::invalid("other members are not expected")) }
 }
 
-fn seed(text: &str) -> Result<u64> {
-    let seed = text.parse().map_err(|_| read::invalid("a seed is expected"))?;
-    if u64::to_string(&seed) == text { Ok(seed) } else { Err(read::invalid("a seed is expected")) }
+fn parse_seed(text: &str) -> Result<u64> {
+    let seed = text.parse().map_err(|_| document::invalid("a seed is expected"))?;
+    if u64::to_string(&seed) == text { Ok(seed) } else { Err(document::invalid("a seed is expected")) }
 }
 
-fn scheduled(program: &Program, entry: &Value) -> Result<Scheduled> {
-    let entry = read::object(entry)?;
-    let effects =
-        Effect::scheduled(read::field(entry, "effects")?, &mut Compiling::new(program.turn_minutes))?;
-    let due = read::count(read::field(entry, "due")?)?;
-    only(entry, 3)?;
-    Ok(Scheduled::new(read::text(read::field(entry, "id")?)?.into(), due, effects, u64::MAX))
+fn parse_scheduled(program: &Program, entry: &Value) -> Result<Scheduled> {
+    let entry = document::object(entry)?;
+    let effects = Effect::compile_scheduled(
+        document::field(entry, "effects")?,
+        &mut Compiling::new(program.turn_minutes),
+    )?;
+    let due = document::count(document::field(entry, "due")?)?;
+    check_member_count(entry, 3)?;
+    Ok(Scheduled::new(document::text(document::field(entry, "id")?)?.into(), due, effects, u64::MAX))
 }
 
-fn lasting(program: &Program, entry: &Value) -> Result<Lasting> {
-    let entry = read::object(entry)?;
-    let id = read::text(read::field(entry, "id")?)?;
+fn parse_lasting(program: &Program, entry: &Value) -> Result<Lasting> {
+    let entry = document::object(entry)?;
+    let id = document::text(document::field(entry, "id")?)?;
     let event = program.events.iter().position(|event| *event.id == *id);
-    let event = event.ok_or_else(|| read::invalid("there is no such event"))?;
-    only(entry, 2)?;
-    Ok(Lasting { event, until: read::count(read::field(entry, "until")?)? })
+    let event = event.ok_or_else(|| document::invalid("there is no such event"))?;
+    check_member_count(entry, 2)?;
+    Ok(Lasting { event, until: document::count(document::field(entry, "until")?)? })
 }
 
-fn log_line(line: &Value) -> Result<Arc<LogLine>> {
-    let line = read::object(line)?;
-    only(line, 3)?;
+fn parse_log_line(line: &Value) -> Result<Arc<LogLine>> {
+    let line = document::object(line)?;
+    check_member_count(line, 3)?;
     Ok(Arc::new(LogLine {
-        turn: read::count(read::field(line, "turn")?)?,
-        message: read::text(read::field(line, "message")?)?.into(),
-        cause: read::text(read::field(line, "cause")?)?.into(),
+        turn: document::count(document::field(line, "turn")?)?,
+        message: document::text(document::field(line, "message")?)?.into(),
+        cause: document::text(document::field(line, "cause")?)?.into(),
     }))
 }
 
-fn status(program: &Program, given: Members<'_, Value>) -> Result<Status> {
-    let status = status_named(program, given)?;
+fn parse_status(program: &Program, given: Members<'_, Value>) -> Result<Status> {
+    let status = status_from_name(program, given)?;
     let expected = status.value(program);
-    if read::object(&expected)?.iter().map(text_of).eq(given.iter().map(text_of)) {
+    if document::object(&expected)?.iter().map(text_of).eq(given.iter().map(text_of)) {
         Ok(status)
     } else {
-        Err(read::invalid("another status is expected"))
+        Err(document::invalid("another status is expected"))
     }
 }
 
-/// A member of a status, whose values are texts or null.
+/// Return a member of a status, whose values are texts or null.
 fn text_of<'a>((key, value): (&'a str, &'a Value)) -> (&'a str, Option<&'a str>, bool) {
     (key, value.as_text(), matches!(value, Value::Null))
 }
 
-fn status_named(program: &Program, status: Members<'_, Value>) -> Result<Status> {
+fn status_from_name(program: &Program, status: Members<'_, Value>) -> Result<Status> {
     let find = |conditions: &[Condition]| {
-        let id = read::text(read::field(status, "condition")?)?;
+        let id = document::text(document::field(status, "condition")?)?;
         let index = conditions.iter().position(|condition| *condition.id == *id);
-        index.ok_or_else(|| read::invalid("there is no such condition"))
+        index.ok_or_else(|| document::invalid("there is no such condition"))
     };
-    match read::text(read::field(status, "kind")?)? {
+    match document::text(document::field(status, "kind")?)? {
         "ongoing" => Ok(Status::Ongoing),
         "lost" => Ok(Status::Lost(find(&program.losses)?)),
         "won" => Ok(Status::Won(find(&program.wins)?)),
-        _ => Err(read::invalid("a status is expected")),
+        _ => Err(document::invalid("a status is expected")),
     }
 }
 
-fn rolls(rolls: &Value) -> Result<BTreeMap<Arc<str>, u64>> {
-    read::object(rolls)?.iter().map(|(stream, rolled)| Ok((stream.into(), rolls_of(rolled)?))).collect()
+fn parse_rolls(rolls: &Value) -> Result<BTreeMap<Arc<str>, u64>> {
+    document::object(rolls)?
+        .iter()
+        .map(|(stream, rolled)| Ok((stream.into(), parse_roll_count(rolled)?)))
+        .collect()
 }
 
-fn rolls_of(rolled: &Value) -> Result<u64> {
-    let rolled = read::count(rolled)?;
-    if (1..=MAX_ROLLS).contains(&rolled) { Ok(rolled) } else { Err(read::invalid("rolls are expected")) }
+fn parse_roll_count(rolled: &Value) -> Result<u64> {
+    let rolled = document::count(rolled)?;
+    if (1..=MAX_ROLLS).contains(&rolled) { Ok(rolled) } else { Err(document::invalid("rolls are expected")) }
 }
 
 impl Lasting {

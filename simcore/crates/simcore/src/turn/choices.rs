@@ -1,25 +1,25 @@
-//! What could be done now, and the draws of a persona that decides.
+//! Legal choices, and the draws of a persona.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use crate::change_log::ChangeLog;
 use crate::error::Result;
 use crate::program::{Action, Program};
-use crate::record::Record;
 use crate::rng::{choose, draw, stream_key};
 use crate::state::State;
 use crate::value::Value;
 
-use super::{open, rules};
+use super::{open, rule_execution};
 
-/// How often parameters are drawn anew before an action counts as not legal.
+/// Draws of parameters before an action counts as illegal.
 pub(crate) const PARAM_TRIES: usize = 8;
 
 static POLICY_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("policy"));
 
-/// An action that could be taken, with parameters drawn for it.
+/// A legal action with drawn parameters.
 pub(crate) struct Choice<'a> {
-    /// The place of the action among all of the document.
+    /// The index of the action in the document.
     pub(crate) index: usize,
     pub(crate) action: &'a Action,
     pub(crate) params: Value,
@@ -37,39 +37,39 @@ impl PolicyDraws {
         Self { seed: state.seed, turn: state.turn + 1, index: 0 }
     }
 
-    /// The next draw.
-    pub(crate) fn next(&mut self) -> u64 {
+    /// Return the next draw.
+    pub(crate) fn next_draw(&mut self) -> u64 {
         let value = draw(self.seed, *POLICY_KEY, self.turn, self.index);
         self.index += 1;
         value
     }
 
-    /// One of some choices, if there are any.
+    /// Pick a random choice, if there are any.
     pub(crate) fn pick<'c, 'a>(&mut self, choices: &'c [Choice<'a>]) -> Option<&'c Choice<'a>> {
         if choices.is_empty() {
             return None;
         }
-        choices.get(usize::try_from(choose(self.next(), choices.len() as u64)).unwrap_or(0))
+        choices.get(usize::try_from(choose(self.next_draw(), choices.len() as u64)).unwrap_or(0))
     }
 }
 
-/// The actions that could be taken now, each with parameters drawn for it, in the order of the document.
+/// Return the legal actions with drawn parameters, in the order of the document.
 ///
-/// An action whose parameters matter to its preconditions gets a few draws; one that none of them suits counts as
-/// not legal. A precondition that fails is noted: it is never read as true, and never passed over.
+/// If the preconditions depend on parameters, a few draws are tried. If all fail, the action counts as
+/// illegal. A precondition that fails is recorded as a failure and never counts as true.
 pub(crate) fn legal_choices<'a>(
     program: &'a Program,
     state: &State,
     draws: &mut PolicyDraws,
-    record: &mut Record,
+    record: &mut ChangeLog,
 ) -> Result<Vec<Choice<'a>>> {
-    let state = opened(state, record)?;
+    let state = open_copy(state, record)?;
     let mut choices = Vec::new();
     for (index, action) in program.actions.iter().enumerate() {
         let tries = if action.params.is_empty() { 1 } else { PARAM_TRIES };
         for _ in 0..tries {
-            let params = action.params.sample(|| draws.next())?;
-            match rules::holds(program, &state, &action.preconditions, &params, record) {
+            let params = action.params.sample(|| draws.next_draw())?;
+            match rule_execution::holds(program, &state, &action.preconditions, &params, record) {
                 Ok(false) => {}
                 Ok(true) => {
                     choices.push(Choice { index, action, params });
@@ -84,12 +84,12 @@ pub(crate) fn legal_choices<'a>(
     Ok(choices)
 }
 
-/// The state as it is once its turn is opened; a copy only where that changes it.
-pub(crate) fn opened<'a>(state: &'a State, record: &mut Record) -> Result<Cow<'a, State>> {
+/// Return the state with its turn opened. It is copied only if that changes it.
+pub(crate) fn open_copy<'a>(state: &'a State, record: &mut ChangeLog) -> Result<Cow<'a, State>> {
     if state.opened || !state.is_due() {
         return Ok(Cow::Borrowed(state));
     }
-    let (mut opened, mut opening) = (state.clone(), Record::new(false));
+    let (mut opened, mut opening) = (state.clone(), ChangeLog::new(false));
     opening.steps = record.steps;
     open(&mut opened, &mut opening)?;
     record.steps = opening.steps;

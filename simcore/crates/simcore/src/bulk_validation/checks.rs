@@ -1,0 +1,130 @@
+//! Static checks beyond the schema: ids, sizes, times and rules.
+
+use std::collections::HashSet;
+
+use memchr::memmem;
+
+use super::effects::{self, is_target};
+use super::logic::{Scope, is_operation, is_sound};
+use super::spec::{Kind, Operation, Param, Rule, Spec};
+use super::world::{World, state_path};
+use crate::durations;
+use crate::json_node::{Members, Node};
+use crate::limits::forbidden_key;
+use crate::paths::FORBIDDEN_KEYS;
+use crate::program::derive_order;
+use crate::state::{MAX_STATE_NODES, MAX_STATE_TEXT, Size};
+use crate::strict_json::MAX_SAFE_INTEGER;
+
+const MAX_EFFECTS: usize = 4096;
+
+/// Return True if a document has a key that is dangerous to clients.
+///
+/// Canonical form escapes no letter. A key is absent if its bytes are absent, which is nearly always the
+/// case.
+pub(super) fn has_forbidden_key(root: &Node<'_>, canonical: &[u8]) -> bool {
+    let is_held = |key: &&str| memmem::find(canonical, key.as_bytes()).is_some();
+    FORBIDDEN_KEYS.iter().any(is_held) && forbidden_key(root).is_some()
+}
+
+/// Return True if a scenario that fits the schema has no other finding.
+pub(super) fn are_sound<'a>(spec: &'a Spec<'a>) -> bool {
+    let world = World::new(spec);
+    let mut effects = 0;
+    fits(&Node::Object(spec.state))
+        && ids_are_distinct(spec)
+        && spec.turn.is_none_or(|turn| durations::minutes(turn).is_ok_and(|minutes| minutes > 0))
+        && spec.rates.1.is_none_or(|most| most >= spec.rates.0)
+        && spec.actions.iter().chain(&spec.events).all(|rule| is_rule(rule, &world, &mut effects))
+        && effects <= MAX_EFFECTS
+        && spec
+            .losses
+            .iter()
+            .chain(&spec.wins)
+            .all(|end| is_operation(end.when, Scope::for_condition(&world), 1))
+        && spec.decay.iter().all(|(path, _)| is_target(Operation::Calculate, path, &world))
+        && is_visible(spec, &world)
+        && spec.granted.iter().all(|path| is_path(path, &world))
+}
+
+fn fits(state: &Node<'_>) -> bool {
+    let size = Size::measure(state);
+    size.nodes <= MAX_STATE_NODES && size.text <= MAX_STATE_TEXT
+}
+
+fn ids_are_distinct(spec: &Spec<'_>) -> bool {
+    let ends = spec.losses.iter().chain(&spec.wins).map(|end| end.id);
+    are_distinct(spec.entities.iter().copied())
+        && are_distinct(spec.actions.iter().map(|action| action.id))
+        && are_distinct(spec.events.iter().map(|event| event.id))
+        && are_distinct(ends)
+}
+
+fn are_distinct<'a>(ids: impl Iterator<Item = &'a str>) -> bool {
+    let mut ids: Vec<&str> = ids.collect();
+    ids.sort_unstable();
+    ids.windows(2).all(|pair| matches!(pair, [a, b] if a != b))
+}
+
+fn is_rule<'a>(rule: &Rule<'a>, world: &World<'a>, count: &mut usize) -> bool {
+    let scope = Scope::for_rule(world, rule, rule.derives);
+    rule.params.iter().all(|(_, param)| can_be_drawn(param))
+        && is_operation(rule.when, Scope::for_rule(world, rule, &[]), 1)
+        && rule.duration.is_none_or(|duration| durations::minutes(duration).is_ok())
+        && rule.derives.iter().all(|(_, expression)| is_sound(expression, scope, 1))
+        && derive_order(Members::<Node<'_>>(rule.derives)).is_ok()
+        && effects::are_sound(&rule.effects, world, rule.derives, 1, count)
+}
+
+fn can_be_drawn(param: &Param<'_>) -> bool {
+    let is_numeric = matches!(param.kind, Kind::Integer | Kind::Number);
+    let has_bounds = param.minimum.is_some() || param.maximum.is_some();
+    if (has_bounds && !is_numeric) || (param.has_max_length && param.kind != Kind::Text) {
+        return false;
+    }
+    match (param.options, param.kind) {
+        (Some(options), kind) => {
+            !has_bounds && !param.has_max_length && options.iter().all(|option| is_of(kind, option))
+        }
+        (None, Kind::Text) => param.has_max_length,
+        (None, Kind::Boolean) => true,
+        (None, Kind::Integer | Kind::Number) => {
+            let is_bound = |bound: f64| {
+                bound.abs() <= MAX_SAFE_INTEGER && (param.kind == Kind::Number || bound.fract() == 0.0)
+            };
+            param
+                .minimum
+                .zip(param.maximum)
+                .is_some_and(|(low, high)| low <= high && is_bound(low) && is_bound(high))
+        }
+    }
+}
+
+fn is_of(kind: Kind, value: &Node<'_>) -> bool {
+    match (kind, value) {
+        (Kind::Boolean, Node::Bool(_)) | (Kind::Text, Node::Text(_)) | (Kind::Number, Node::Number(_)) => {
+            true
+        }
+        (Kind::Integer, Node::Number(number)) => number.fract() == 0.0,
+        _ => false,
+    }
+}
+
+fn is_visible(spec: &Spec<'_>, world: &World<'_>) -> bool {
+    let entities: HashSet<&str> = spec.entities.iter().copied().collect();
+    let viewers_exist = spec
+        .visibility
+        .iter()
+        .all(|rule| is_path(rule.path, world) && rule.to.iter().all(|id| entities.contains(id)));
+    // `state.private.<entity>` is visible to that entity only, so its keys must be entities.
+    viewers_exist
+        && match Members::<Node<'_>>(spec.state).get("private") {
+            Some(Node::Object(owners)) => owners.iter().all(|(owner, _)| entities.contains(owner)),
+            _ => true,
+        }
+}
+
+/// Return True if a path exists or effects can create it.
+fn is_path(path: &str, world: &World<'_>) -> bool {
+    state_path(path).is_some_and(|path| world.has(&path))
+}

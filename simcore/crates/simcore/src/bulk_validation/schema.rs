@@ -1,0 +1,260 @@
+//! Handwritten validator for `scenario_spec.schema.json`.
+//!
+//! Keys of an object are distinct. The required members are complete if their count is complete.
+
+use super::shapes::{
+    boolean, duration, id, integer_within, list, name, number, number_within, object, object_of, path, prose,
+    rate, seed, text,
+};
+use super::spec::{Condition, Due, Effect, Kind, Operation, Param, Rule, Spec, Viewers};
+use crate::json_node::{Member, Node};
+
+const MOST: usize = 512;
+const MOST_EFFECTS: usize = 4096;
+const MOST_TURNS: f64 = 1e6;
+const MOST_HORIZON: f64 = 1000.0;
+const LEAST_WEIGHT: f64 = 0.05;
+const MOST_WEIGHT: f64 = 0.3;
+
+/// Return the parts of a scenario if it fits the schema.
+pub(super) fn spec<'a>(root: &Node<'a>) -> Option<Spec<'a>> {
+    let mut spec = Spec::default();
+    let mut required = 9;
+    for (key, value) in object(root)? {
+        required -= 1;
+        match *key {
+            "spec_version" => text(value, 0, 3).filter(|version| *version == "1.0").map(drop)?,
+            "id" => drop(id(value)?),
+            "name" => drop(name(value)?),
+            "seed" => drop(seed(value)?),
+            "state" => spec.state = object(value)?,
+            "actions" => spec.actions = list(value, 1, MOST, action)?,
+            "random_events" => spec.events = list(value, 0, MOST, event)?,
+            "loss_conditions" => spec.losses = list(value, 2, MOST, condition)?,
+            "negativity_budget" => budget(value, &mut spec)?,
+            _ => {
+                required += 1;
+                optional(key, value, &mut spec)?;
+            }
+        }
+    }
+    (required == 0).then_some(spec)
+}
+
+fn optional<'a>(key: &str, value: &Node<'a>, spec: &mut Spec<'a>) -> Option<()> {
+    match key {
+        "win_conditions" => spec.wins = list(value, 0, MOST, condition)?,
+        "entities" => spec.entities = list(value, 0, MOST, entity)?,
+        "clock" => match object(value)? {
+            [("turn", turn)] => spec.turn = Some(duration(turn)?),
+            _ => return None,
+        },
+        "horizon" => drop(integer_within(value, 1.0, MOST_HORIZON)?),
+        "visibility" => spec.visibility = list(value, 0, MOST, viewers)?,
+        "narrator_scope" => spec.granted = list(value, 0, MOST, grant)?,
+        _ => return None,
+    }
+    Some(())
+}
+
+fn budget<'a>(value: &Node<'a>, spec: &mut Spec<'a>) -> Option<()> {
+    let mut least = None;
+    for (key, value) in object(value)? {
+        match *key {
+            "min_fail_rate" => least = Some(rate(value)?),
+            "max_fail_rate" => spec.rates.1 = Some(rate(value)?),
+            "decay_per_turn" => {
+                spec.decay = object_of(value, MOST)?;
+                spec.decay.iter().try_for_each(|(_, amount)| number(amount).map(drop))?;
+            }
+            "max_positive_drift" => drop(number_within(value, 0.0, f64::MAX)?),
+            _ => return None,
+        }
+    }
+    spec.rates.0 = least?;
+    Some(())
+}
+
+fn entity<'a>(value: &Node<'a>) -> Option<&'a str> {
+    let mut own_id = None;
+    for (key, value) in object(value)? {
+        match *key {
+            "id" => own_id = Some(id(value)?),
+            "name" | "kind" => drop(name(value)?),
+            "description" => drop(prose(value)?),
+            "playable" => drop(boolean(value)?),
+            _ => return None,
+        }
+    }
+    own_id
+}
+
+fn action<'a>(value: &Node<'a>) -> Option<Rule<'a>> {
+    let (mut own_id, mut params, mut when, mut effects) = (None, None, None, None);
+    let mut derives: &[Member<'a>] = &[];
+    for (key, value) in object(value)? {
+        match *key {
+            "id" => own_id = Some(id(value)?),
+            "name" => drop(name(value)?),
+            "description" => drop(prose(value)?),
+            "params" => {
+                let named = object_of(value, 16)?.iter();
+                params =
+                    Some(named.map(|(name, value)| Some((*name, param(value)?))).collect::<Option<_>>()?);
+            }
+            "preconditions" => when = Some(object(value)?),
+            "derives" => derives = object_of(value, 64)?,
+            "effects" => effects = Some(effects_of(value, 0)?),
+            _ => return None,
+        }
+    }
+    Some(Rule { id: own_id?, params: params?, when: when?, derives, effects: effects?, duration: None })
+}
+
+fn event<'a>(value: &Node<'a>) -> Option<Rule<'a>> {
+    let (mut own_id, mut when, mut effects, mut weight, mut lasts) = (None, None, None, None, None);
+    let mut derives: &[Member<'a>] = &[];
+    for (key, value) in object(value)? {
+        match *key {
+            "id" => own_id = Some(id(value)?),
+            "name" => drop(name(value)?),
+            "weight" => weight = Some(number_within(value, LEAST_WEIGHT, MOST_WEIGHT)?),
+            "when" => when = Some(object(value)?),
+            "derives" => derives = object_of(value, 64)?,
+            "effects" => effects = Some(effects_of(value, 0)?),
+            "duration" => lasts = Some(duration(value)?),
+            _ => return None,
+        }
+    }
+    weight?;
+    Some(Rule { id: own_id?, params: Vec::new(), when: when?, derives, effects: effects?, duration: lasts })
+}
+
+fn condition<'a>(value: &Node<'a>) -> Option<Condition<'a>> {
+    let (mut own_id, mut when) = (None, None);
+    for (key, value) in object(value)? {
+        match *key {
+            "id" => own_id = Some(id(value)?),
+            "when" => when = Some(object(value)?),
+            "message" => drop(prose(value)?),
+            _ => return None,
+        }
+    }
+    Some(Condition { id: own_id?, when: when? })
+}
+
+fn param<'a>(value: &Node<'a>) -> Option<Param<'a>> {
+    let mut kind = None;
+    let (mut minimum, mut maximum, mut options, mut has_max_length) = (None, None, None, false);
+    for (key, value) in object(value)? {
+        match *key {
+            "type" => kind = Some(self::kind(value)?),
+            "minimum" => minimum = Some(number(value)?),
+            "maximum" => maximum = Some(number(value)?),
+            "enum" => {
+                let Node::Array(items) = value else { return None };
+                let scalar =
+                    |item: &Node<'_>| matches!(item, Node::Number(_) | Node::Text(_) | Node::Bool(_));
+                options =
+                    Some(*items).filter(|_| (1..=256).contains(&items.len()) && items.iter().all(scalar));
+                options?;
+            }
+            "maxLength" => has_max_length = integer_within(value, 1.0, 1000.0).is_some().then_some(true)?,
+            _ => return None,
+        }
+    }
+    Some(Param { kind: kind?, minimum, maximum, options, has_max_length })
+}
+
+fn kind(value: &Node<'_>) -> Option<Kind> {
+    match value {
+        Node::Text("integer") => Some(Kind::Integer),
+        Node::Text("number") => Some(Kind::Number),
+        Node::Text("string") => Some(Kind::Text),
+        Node::Text("boolean") => Some(Kind::Boolean),
+        _ => None,
+    }
+}
+
+fn effects_of<'a>(value: &Node<'a>, least: usize) -> Option<Vec<Effect<'a>>> {
+    list(value, least, MOST_EFFECTS, effect)
+}
+
+fn effect<'a>(value: &Node<'a>) -> Option<Effect<'a>> {
+    let (mut operator, mut target, mut written) = (None, None, None);
+    let (mut message, mut own_id, mut at, mut after, mut effects) = (None, None, None, None, None);
+    let members = object(value)?;
+    for (key, value) in members {
+        match (*key, value) {
+            ("op", Node::Text(name)) => operator = Some(*name),
+            ("path", value) => target = Some(path(value)?),
+            ("value", value) => written = Some(value),
+            ("message", value) => message = Some(text(value, 1, 4000)?),
+            ("id", value) => own_id = Some(id(value)?),
+            ("at", value) => at = Some(due(value)?),
+            ("after", value) => after = Some(due(value)?),
+            ("effects", value) => effects = Some(effects_of(value, 1)?),
+            _ => return None,
+        }
+    }
+    // The expected number of members, and each required member: other members cannot exist.
+    match (operator?, members.len()) {
+        ("addlog", 2) => message.map(|_| Effect::AddLog),
+        ("schedule", _) => {
+            let known = 3 + usize::from(at.is_some()) + usize::from(after.is_some());
+            own_id.filter(|_| members.len() == known)?;
+            Some(Effect::Schedule { at, after, effects: effects? })
+        }
+        ("pop", 2) => Some(Effect::Write { operation: Operation::Append, path: target?, value: None }),
+        (name, 3) => {
+            let operation = operation(name, written?)?;
+            Some(Effect::Write { operation, path: target?, value: written })
+        }
+        _ => None,
+    }
+}
+
+/// Return an operation if it accepts this value.
+fn operation(name: &str, value: &Node<'_>) -> Option<Operation> {
+    match (name, value) {
+        ("set", _) => Some(Operation::Set),
+        ("inc" | "dec" | "mul", Node::Number(_) | Node::Text(_)) => Some(Operation::Calculate),
+        ("patch", Node::Object(_) | Node::Text(_)) => Some(Operation::Patch),
+        ("push", _) => Some(Operation::Append),
+        _ => None,
+    }
+}
+
+fn due<'a>(value: &Node<'a>) -> Option<Due<'a>> {
+    match value {
+        Node::Text(_) => duration(value).map(Due::Duration),
+        value => integer_within(value, 1.0, MOST_TURNS).map(|_| Due::Turns),
+    }
+}
+
+fn viewers<'a>(value: &Node<'a>) -> Option<Viewers<'a>> {
+    match object(value)? {
+        [("path", seen), ("to", Node::Text("public" | "hidden"))] => {
+            Some(Viewers { path: path(seen)?, to: Vec::new() })
+        }
+        [("path", seen), ("to", to)] => Some(Viewers { path: path(seen)?, to: list(to, 1, 64, id)? }),
+        _ => None,
+    }
+}
+
+fn grant<'a>(value: &Node<'a>) -> Option<&'a str> {
+    let (mut target, mut has_operations) = (None, false);
+    for (key, value) in object(value)? {
+        match *key {
+            "path" => target = Some(path(value)?),
+            "ops" => has_operations = list(value, 1, usize::MAX, writes).is_some().then_some(true)?,
+            "max_magnitude" => drop(number_within(value, 0.0, f64::MAX)?),
+            _ => return None,
+        }
+    }
+    target.filter(|_| has_operations)
+}
+
+fn writes(value: &Node<'_>) -> Option<()> {
+    matches!(value, Node::Text("set" | "inc" | "dec" | "mul" | "patch" | "push" | "pop")).then_some(())
+}
