@@ -81,7 +81,7 @@ check: check-python check-contract check-generated check-imports check-rust  ## 
 check-python: $(VENV)/installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy services tests protos
+	$(BIN)/mypy services simcore/python tests protos
 	$(BIN)/python -m pytest --quiet tests/unit/test_no_nouns.py
 
 .PHONY: check-contract
@@ -93,7 +93,7 @@ check-contract: $(VENV)/installed-dev
 check-generated: $(VENV)/installed-dev
 	$(BIN)/python protos/generate.py --check
 	$(BIN)/python protos/error_reasons.py --check
-	$(BIN)/python -m peripety.sim.schemas --check
+	$(BIN)/python -m peripety.engine.schemas --check
 
 .PHONY: check-imports
 check-imports: $(VENV)/installed-dev
@@ -255,7 +255,7 @@ sanitize:  ## Test the native core under AddressSanitizer
 generate: $(VENV)/installed-dev  ## Write the generated code and schemas anew
 	$(BIN)/python protos/generate.py
 	@$(BIN)/python protos/error_reasons.py
-	$(BIN)/python -m peripety.sim.schemas
+	$(BIN)/python -m peripety.engine.schemas
 
 .PHONY: native
 native: $(VENV)/installed  ## Build the native core, if cargo is on PATH
@@ -263,7 +263,7 @@ native: $(VENV)/installed  ## Build the native core, if cargo is on PATH
 
 .PHONY: clean
 clean:  ## Remove everything that make made
-	rm -rf $(VENV) dist build simcore/target simcore/crates/simcore-py/target simcore/benches/target simcore/fuzz/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf $(VENV) dist build simcore/dist simcore/target simcore/crates/simcore-py/target simcore/benches/target simcore/fuzz/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 
 # Each file below stands for one finished installation; it is older than what it was made from when that changes.
 $(VENV)/created:
@@ -273,30 +273,30 @@ $(VENV)/created:
 	  echo "Python could not create $(VENV). On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@touch $@
 
-$(VENV)/installed: $(VENV)/created pyproject.toml .ci/constraints.txt
+$(VENV)/installed: $(VENV)/created pyproject.toml simcore/pyproject.toml .ci/constraints.txt
 	@echo "Installing into $(VENV) (once, about half a minute)" >&2
 	@$(PIP) hatchling maturin
-	@$(PIP) --editable .
+	@$(PIP) --editable ./simcore --editable .
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
 	@echo "Installing the tools for tests and checks (once)" >&2
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --editable ./simcore --editable '.[dev]'
 	@touch $@
 
 $(VENV)/installed-fuzz: $(VENV)/installed-dev
 	@echo "Installing the fuzzer of the Python core (once)" >&2
-	@$(PIP) --editable '.[fuzz]'
+	@$(PIP) --editable ./simcore --editable '.[fuzz]'
 	@touch $@
 
 # Two of the peers call their package json_logic, so that each gets a folder of its own.
 $(VENV)/installed-bench: $(VENV)/installed-dev
 	@echo "Installing what the engine and the HTTP client are measured beside (once)" >&2
-	@$(PIP) --editable '.[bench]' httpx-aiohttp
+	@$(PIP) --editable ./simcore --editable '.[bench]' httpx-aiohttp
 	@for peer in json-logic-qubit panzi-json-logic; do $(PIP) --target $(VENV)/peers/$$peer $$peer || exit 1; done
 	@touch $@
 
 $(VENV)/installed-llm: $(VENV)/installed
 	@echo "Installing a language model and its server (once, about 350 MB)" >&2
-	@$(PIP) --editable '.[llm]'
+	@$(PIP) --editable ./simcore --editable '.[llm]'
 	@touch $@

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety import sim
-from peripety.storage import Database
+from peripety import engine
+from peripety.core.storage.database import Database
 from support.postgresql import PostgresqlProcess
 from support.redis_server import RedisProcess
 
@@ -74,7 +74,7 @@ def redis_url(_redis: RedisProcess) -> str:
 
 
 def pytest_report_header() -> str:
-    return f"core: {sim.BACKEND} {sim.BACKEND_VERSION}"
+    return f"core: {engine.BACKEND} {engine.BACKEND_VERSION}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

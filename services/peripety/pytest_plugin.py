@@ -19,11 +19,12 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.simulator import Scenario, ScenarioBuilder, Simulator
-    from peripety.simulator.capture import CaptureLog
-    from peripety.simulator.server import Server
+    from peripety.llmsim import Script, ScriptBuilder, Simulator
+    from peripety.llmsim.capture import CaptureLog
+    from peripety.llmsim.server.runner import SimulatorServer
 
 __all__ = ["LlmSimulator", "llm_simulator"]
+
 
 MARKER = "llm_scenario"
 
@@ -59,21 +60,21 @@ class LlmSimulator:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._simulator: Simulator | None = None
-        self._server: Server | None = None
+        self._server: SimulatorServer | None = None
 
-    def load(self, scenario: str | Path | Scenario | ScenarioBuilder, **options: Any) -> Self:
+    def load(self, scenario: str | Path | Script | ScriptBuilder, **options: Any) -> Self:
         """Serve a new script with a fresh state and a new URL instead of the current one.
 
         Args:
             scenario: a file, relative to the test's directory, or a script, or a builder of one.
             options: arguments of the `Simulator`, such as `seed`.
         """
-        from peripety.simulator import ScenarioBuilder, Simulator, load_scenario  # noqa: PLC0415 - see above
-        from peripety.simulator.server import serve_in_thread  # noqa: PLC0415
+        from peripety.llmsim import ScriptBuilder, Simulator, load_script  # noqa: PLC0415 - see above
+        from peripety.llmsim.server.runner import serve_in_thread  # noqa: PLC0415
 
         if isinstance(scenario, str | Path):
-            scenario = load_scenario(self._directory / scenario)
-        elif isinstance(scenario, ScenarioBuilder):
+            scenario = load_script(self._directory / scenario)
+        elif isinstance(scenario, ScriptBuilder):
             scenario = scenario.build()
         self.close()
         self._simulator = Simulator(scenario, **options)

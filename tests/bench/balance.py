@@ -13,22 +13,22 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
-from peripety.scenarios.balancing.balancing import Balancer
-from peripety.scenarios.balancing.model import Balanced, BalanceOrder, Target
-from peripety.scenarios.model import DryRunOptions
-from peripety.scenarios.random_specs import random_spec
-from peripety.workers import Workers
+from peripety import engine
+from peripety.core.concurrency import WorkerPool
+from peripety.scenario.balance.balancer import BalanceOrder, Balancer, BalanceReached, BalanceTarget
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.types import DryRunOptions
 
 if TYPE_CHECKING:
-    from peripety.sim import Persona
+    from peripety.engine import Persona
+
 
 _TOLERANCE = 0.02
 _CHECKING_RUNS = 10_000
 _UNSEEN_RUN = 2**45
 
 
-async def balanced(order: BalanceOrder, workers: Workers) -> Any:
+async def balanced(order: BalanceOrder, workers: WorkerPool) -> Any:
     """What balancing comes to."""
     return [event async for event in Balancer(workers).balance(order)][-1]
 
@@ -43,27 +43,27 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", type=float, nargs=2, default=(30, 40), metavar=("LOW", "HIGH"))
-    parser.add_argument("--persona", choices=sim.PERSONAS, default="random")
+    parser.add_argument("--persona", choices=engine.PERSONAS, default="random")
     given = parser.parse_args()
-    target = Target(given.target[0] / 100, given.target[1] / 100)
+    target = BalanceTarget(given.target[0] / 100, given.target[1] / 100)
     persona: Persona = given.persona
-    workers = Workers()
+    workers = WorkerPool()
     within, seconds, moved = 0, [], []
     for index in range(given.count):
-        document = random_spec(given.seed, index)
+        document = generate_spec(given.seed, index)
         started = time.perf_counter()
         order = BalanceOrder(document, target, DryRunOptions(persona, max_runs=_CHECKING_RUNS))
         found = asyncio.run(balanced(order, workers))
         seconds.append(time.perf_counter() - started)
-        if isinstance(found, Balanced):
-            program = sim.compile(found.document)
+        if isinstance(found, BalanceReached):
+            program = engine.compile(found.document)
             fresh = program.dry_run(runs=_CHECKING_RUNS, first_run=_UNSEEN_RUN, persona=persona)
             within += target.least - _TOLERANCE <= fresh.fail_rate <= target.most + _TOLERANCE
             moved.append(len(found.edits))
         else:
             _tell(f"{index}: {found.findings[0].message}")
     workers.close()
-    _tell(f"core {sim.BACKEND}, persona {persona}, target {target}, seed {given.seed}")
+    _tell(f"core {engine.BACKEND}, persona {persona}, target {target}, seed {given.seed}")
     _tell(f"within 2 points over {_CHECKING_RUNS} fresh runs: {within} of {given.count}")
     deciles = statistics.quantiles(seconds, n=10)
     _tell(f"seconds: median {statistics.median(seconds):.2f}, p90 {deciles[-1]:.2f}, most {max(seconds):.2f}")

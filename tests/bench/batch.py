@@ -22,17 +22,18 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import jsonschema_rs
 
-from peripety import sim
+from peripety import engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.client import connect, validate_scenarios
-from peripety.scenarios import batch
-from peripety.scenarios.model import DryRunOptions, Level
-from peripety.scenarios.random_specs import random_spec
-from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+from peripety.engine.schemas import SCENARIO_SPEC, schema_document
+from peripety.scenario import batch
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.types import DryRunOptions, ValidationLevel
 from support.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
+
 
 SEED = 7
 ITEMS = 10_000
@@ -42,7 +43,7 @@ SLOW_ITEMS = 200
 RUNS, TURNS = 200, 30
 
 STATIC = batch.BatchOptions()
-DICE = batch.BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=RUNS, horizon=TURNS))
+DICE = batch.BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=RUNS, horizon=TURNS))
 STATIC_ASKED = pb.ValidationOptions(level=pb.VALIDATION_LEVEL_STATIC)
 DICE_ASKED = pb.ValidationOptions(
     level=pb.VALIDATION_LEVEL_DRY_RUN, dry_run=pb.DryRunOptions(max_runs=RUNS, horizon=TURNS)
@@ -53,8 +54,8 @@ Specs = list[bytes]
 
 def main(items: int) -> None:
     """Measure and print."""
-    say(f"{items} random specifications, {sim.BACKEND} core, {os.cpu_count()} cores, {_load()}")
-    specs = [random_spec(SEED, index) for index in range(items)]
+    say(f"{items} random specifications, {engine.BACKEND} core, {os.cpu_count()} cores, {_load()}")
+    specs = [generate_spec(SEED, index) for index in range(items)]
     say(f"median size {median(map(len, specs)):.0f} bytes")
     _checks(specs)
     _batches(specs)
@@ -107,14 +108,14 @@ def _compile_all(specs: Specs, threads: int) -> None:
 
 
 def _compile_each(specs: Specs) -> None:
-    for checked in sim.check_all(specs, threads=1):
+    for checked in engine.validate_many(specs, threads=1):
         if checked.program is not None:
             checked.program._core.new_state(0)  # programs are compiled when they are first played
 
 
 def _check_all(specs: Specs, threads: int) -> None:
     for first in range(0, len(specs), TOGETHER):
-        sim.check_all(specs[first : first + TOGETHER], threads)
+        engine.validate_many(specs[first : first + TOGETHER], threads)
 
 
 def _microseconds(work: Callable[[], Any], number: int) -> tuple[float, float]:
@@ -154,7 +155,7 @@ def _play_all(specs: Specs) -> int:
     """Check every specification and play so many runs of each, whatever they show."""
 
     def play(some: Sequence[bytes]) -> int:
-        programs = [checked.program for checked in sim.check_all(some, threads=1)]
+        programs = [checked.program for checked in engine.validate_many(some, threads=1)]
         reports = [p.dry_run(runs=RUNS, horizon=TURNS, threads=1) for p in programs if p is not None]
         return sum(report.runs for report in reports)
 

@@ -11,12 +11,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from peripety.scenarios import batch
-from peripety.scenarios.model import DryRunOptions, Level
-from peripety.scenarios.random_specs import random_spec
+from peripety.scenario import batch
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.types import DryRunOptions, ValidationLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 MOST_MIB = 300
 GROWTH_MIB = 40
@@ -25,7 +26,7 @@ LOOKS = 20
 PLAYED = 50
 
 STATIC = batch.BatchOptions()
-DICE = batch.BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=64, horizon=10))
+DICE = batch.BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64, horizon=10))
 
 
 def main(items: int) -> int:
@@ -53,7 +54,7 @@ def _flat(options: batch.BatchOptions, items: int) -> int:
 
 def _stream(items: int) -> Iterator[tuple[int, bytes]]:
     """Specifications like no other, but for each tenth, which is damaged, and each eleventh, a repetition."""
-    patterns = [random_spec(7, index).split(b'"name":"', 1) for index in range(PATTERNS)]
+    patterns = [generate_spec(7, index).split(b'"name":"', 1) for index in range(PATTERNS)]
     for number in range(items):
         before, after = patterns[number % PATTERNS]
         name = b"" if number % 11 == 0 else b"%d " % number

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from bench.serving import serving
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.facade import connect
+from peripety.client.client import connect
 from support.api import Api, new_id, turn_request
 from support.playable import playable
 from support.upstream import DONE, Reply, Request, delta, finish

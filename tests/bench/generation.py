@@ -19,9 +19,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeAlias
 
-from peripety.config import ProviderName
-from peripety.sim.patterns import Pattern
-from peripety.simulator.scenario.model import Response, Rule, Scenario
+from peripety.core.config import ProviderName
+from peripety.engine.patterns.syntax import Pattern
+from peripety.llmsim.script.types import Script, ScriptResponse, ScriptRule
 from support import stepwise
 from support.apps import config_for
 from support.generating import authoring, heard, scenario_service
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from peripety.api.common.v1.common_pb2 import ModelUsage
     from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
     from support.generating import Heard
+
 
 DESCRIPTIONS = (
     "Alpha has nine days of stores left, and Beta wants an answer by noon. The gauge keeps falling.",
@@ -93,20 +94,20 @@ async def on_this_machine(home: Path) -> Asked:
 
 
 @asynccontextmanager
-async def scripted(home: Path, scenario: Scenario, provider: ProviderName) -> Asked:
+async def scripted(home: Path, scenario: Script, provider: ProviderName) -> Asked:
     """A service that asks a scripted model."""
     spoken = next(spoken for spoken in PROVIDERS if spoken.name is provider)
     async with authoring(home, spoken, scenario) as author:
         yield author.stub
 
 
-def part_by_part() -> Scenario:
+def part_by_part() -> Script:
     """A strong model that is asked for parts."""
     rules = [
-        Rule(Pattern(message_index=(number, number)), Response(answer))
+        ScriptRule(Pattern(message_index=(number, number)), ScriptResponse(answer))
         for number, answer in enumerate(stepwise.ANSWERS)
     ]
-    return Scenario(tuple(rules))
+    return Script(tuple(rules))
 
 
 async def measured(asked: ScenarioServiceAsyncStub, descriptions: tuple[str, ...]) -> list[Work]:

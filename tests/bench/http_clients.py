@@ -22,8 +22,7 @@ from httpx_aiohttp import AiohttpTransport
 from httpx_aiohttp.httpx2 import AiohttpTransport as Aiohttp2Transport
 
 from bench.instant import answering_at_once
-from peripety.gateway.providers.pool import ConnectionPool
-from peripety.gateway.providers.transport import HttpTransport, Timeouts
+from peripety.gateway.providers.http_transport import HttpTransport, PooledTransport, StreamTimeouts
 
 CONNECTIONS = (1, 32, 128)
 TOKENS = (1, 200)
@@ -76,12 +75,12 @@ async def _sides(opened: AsyncExitStack) -> dict[str, Ask]:
         ),
         "httpx, its own transport": httpx.AsyncClient(limits=limits, timeout=60),
         "httpx over httpx-aiohttp": httpx.AsyncClient(transport=AiohttpTransport(limits=limits), timeout=60),
-        "httpx2 over our pool": httpx2.AsyncClient(transport=ConnectionPool(), timeout=60),
+        "httpx2 over our pool": httpx2.AsyncClient(transport=PooledTransport(), timeout=60),
     }
     for client in clients.values():
         await opened.enter_async_context(client)
-    pool = await opened.enter_async_context(ConnectionPool())
-    ours = HttpTransport("test", Timeouts())
+    pool = await opened.enter_async_context(PooledTransport())
+    ours = HttpTransport("test", StreamTimeouts())
     opened.push_async_callback(ours.aclose)
     return {
         "aiohttp": _asking_aiohttp(bare),
@@ -107,7 +106,7 @@ def _asking_client(client: Any) -> Ask:
     return ask
 
 
-def _asking_pool(pool: ConnectionPool) -> Ask:
+def _asking_pool(pool: PooledTransport) -> Ask:
     async def ask(url: str, body: dict[str, Any]) -> None:
         request = httpx2.Request("POST", url, json=body, headers=HEADERS)
         response = await pool.handle_async_request(request)

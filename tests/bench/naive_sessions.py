@@ -26,13 +26,14 @@ from fastapi.responses import StreamingResponse
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-from peripety import sim
-from peripety.sessions.events import encode
+from peripety import engine
+from peripety.session.events import encode_value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.sim import Program, State
+    from peripety.engine import Program, State
+
 
 SLICE = 100
 _INSTRUCTIONS = (
@@ -96,10 +97,10 @@ class Game:
         changes: list[Any] = []
         for action in turn.actions:
             act = self._program.act(session.state, action.id, action.params)
-            changes += map(encode, act.changes)
+            changes += map(encode_value, act.changes)
             yield _event("action_resolved", {"id": action.id, "accepted": act.accepted, "changes": changes})
         step = self._program.step(session.state)
-        moved = [encode(change) for change in step.changes]
+        moved = [encode_value(change) for change in step.changes]
         yield _event("world_resolved", {"event": step.event, "changes": moved, "status": step.status.kind})
         outcome = await self._ask(session, turn, [*changes, *moved])
         for start in range(0, len(outcome.narrative), SLICE):
@@ -142,7 +143,7 @@ def application(program: Program, provider: str) -> FastAPI:
 
 
 async def _main(spec: bytes, provider: str) -> None:
-    app = application(sim.compile(spec), provider)
+    app = application(engine.compile(spec), provider)
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     sys.stdout.write(f"listening on 127.0.0.1:{listener.getsockname()[1]}\n")
     sys.stdout.flush()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from peripety.sim.patterns import Pattern, Subject, TextKind, TextPattern
-
-__all__ = ["mixed_prompts", "mixed_rules"]
+from peripety.engine.patterns.syntax import MatchSubject, Pattern, TextKind, TextPattern
 
 WORDS = 20_000
 MODELS = ("small-1", "small-2", "large-1", "large-2-preview")
@@ -53,7 +51,7 @@ def _rule(random: Random, words: list[str], number: int) -> Pattern:
             return Pattern(TextPattern(TextKind.CONTAINS, text), model=model)
 
 
-def mixed_prompts(rules: list[Pattern], amount: int, length: int) -> list[Subject]:
+def mixed_prompts(rules: list[Pattern], amount: int, length: int) -> list[MatchSubject]:
     """So many prompts of about a length in characters; every other one has the text of a rule in it."""
     random = Random(length)
     words = _words(Random(0))
@@ -64,5 +62,5 @@ def mixed_prompts(rules: list[Pattern], amount: int, length: int) -> list[Subjec
         if number % 2 and rule.kind in {TextKind.CONTAINS, TextKind.EXACT}:
             said.insert(random.randrange(len(said)), rule.text)
         text = " ".join(said)
-        prompts.append(Subject(text[:1].upper() + text[1:], random.choice(MODELS)))
+        prompts.append(MatchSubject(text[:1].upper() + text[1:], random.choice(MODELS)))
     return prompts

@@ -6,18 +6,17 @@ import json
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from peripety.sim import canonical
-from peripety.sim._pure.dry_run import dry_run
-from peripety.sim._pure.state import Rules
+from peripety.engine import canonicalize
+from peripety.engine._reference.dry_run import dry_run
+from peripety.engine._reference.state import Rules
 from support.cores import core_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.sim import Persona
-    from peripety.sim._core import CoreProgram, CoreState
+    from peripety.engine import Persona
+    from peripety.engine.backend_protocol import BackendProgram, BackendState
 
-__all__ = ["FUTURES", "futures", "native", "players"]
 
 FUTURES = 10_000
 """As many are asked for at a time."""
@@ -67,13 +66,13 @@ def _futures_player(play: Callable[[bytes], bytes], **more: Any) -> Callable[[in
     def play_all(runs: int) -> int:
         for first in range(0, runs, FUTURES):
             some = {"runs": min(FUTURES, runs - first), "first_run": first, "horizon": _HORIZON}
-            play(canonical(_options(**some, **more)))
+            play(canonicalize(_options(**some, **more)))
         return runs
 
     return play_all
 
 
-def _present(program: CoreProgram) -> CoreState:
+def _present(program: BackendProgram) -> BackendState:
     """A state in which so many turns are complete, of the first seed under which a run lasts so long."""
     seeds = count()
     while True:
@@ -92,7 +91,7 @@ def _player(name: str, document: bytes, **more: Any) -> Callable[[int], int]:
     program = core.compile(core.parse(document))
 
     def play(runs: int) -> int:
-        report: dict[str, Any] = json.loads(program.dry_run(canonical(_options(runs, **more))))
+        report: dict[str, Any] = json.loads(program.dry_run(canonicalize(_options(runs, **more))))
         return int(report["turns"])
 
     return play

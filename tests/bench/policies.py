@@ -18,23 +18,23 @@ from typing import TYPE_CHECKING, Any
 
 from bench import policies_decisions
 from bench.policy_rules import policy_spec
-from peripety import sim
-from peripety.policies.analysis.differences import difference
-from peripety.policies.analysis.issues import analyze
-from peripety.policies.analysis.verdicts import Undecided
-from peripety.policies.compiling.finishing import finished
-from peripety.policies.mutating.mutating import run
-from peripety.policies.mutating.operators import mutations
-from peripety.policies.mutating.subject import Subject
-from peripety.policies.verifying.suite import Suite
-from peripety.policies.verifying.verifying import verify
+from peripety import engine
+from peripety.policy.analysis.differences import find_differences
+from peripety.policy.analysis.equivalence import Undecided
+from peripety.policy.analysis.lint import find_rule_issues
+from peripety.policy.authoring.scenario_suite import finalize
+from peripety.policy.mutation.operators import iter_mutations
+from peripety.policy.mutation.runner import MutationContext, iter_mutant_runs
+from peripety.policy.verification.coverage import EvaluatedSuite
+from peripety.policy.verification.verify import verify
 from support.true_policies import TruePolicy, plausible_suite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from peripety.policies.model import TestScenario, VerificationReport
-    from peripety.sim import Policy
+    from peripety.engine import Policy
+    from peripety.policy.types import TestScenario, VerificationReport
+
 
 _SIDES = ("model", "engine", "both")
 _SHAPE = "mixed"
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=12)
     count: int = parser.parse_args().count
     load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
-    _tell(f"{sim.BACKEND} core, {os.cpu_count()} processors, load {load}\n")
+    _tell(f"{engine.BACKEND} core, {os.cpu_count()} processors, load {load}\n")
     _suites(count)
     _tell("\nanalysis:")
     _analysis()
@@ -99,9 +99,9 @@ def _row(seed: int) -> _Row:
     policy = true.compiled
     written = plausible_suite(true, Random(seed), each=_CALLS)
     by_model = verify(policy, written, mutation=True)
-    by_engine = finished(policy, ()).report
+    by_engine = finalize(policy, ()).report
     started = time.process_time()
-    both = finished(policy, written)
+    both = finalize(policy, written)
     seconds = time.process_time() - started
     reports = dict(zip(_SIDES, (by_model, by_engine, both.report), strict=True))
     undecided = _undecided(policy, both.scenarios) if _survived(both.report) else 0
@@ -110,7 +110,9 @@ def _row(seed: int) -> _Row:
 
 def _undecided(policy: Policy, scenarios: Sequence[TestScenario]) -> int:
     """How many mutants no scenario notices, and nobody knows whether they mean something else."""
-    runs = run(Subject(policy), Suite(policy, scenarios), [*mutations(policy)])
+    runs = iter_mutant_runs(
+        MutationContext(policy), EvaluatedSuite(policy, scenarios), [*iter_mutations(policy)]
+    )
     return sum(isinstance(done.verdict, Undecided) for done in runs)
 
 
@@ -129,11 +131,14 @@ def _survived(report: VerificationReport) -> int:
 
 def _analysis() -> None:
     spec = policy_spec()
-    policy, same = sim.compile_policy(json.dumps(spec)), sim.compile_policy(json.dumps(spec | {"name": "b"}))
+    policy, same = (
+        engine.compile_policy(json.dumps(spec)),
+        engine.compile_policy(json.dumps(spec | {"name": "b"})),
+    )
     work: dict[str, Callable[[], Any]] = {
-        "issues of the rules": lambda: analyze(policy),
-        "difference to the same": lambda: difference(policy, same),
-        "a suite without a model": lambda: finished(policy, ()),
+        "issues of the rules": lambda: find_rule_issues(policy),
+        "difference to the same": lambda: find_differences(policy, same),
+        "a suite without a model": lambda: finalize(policy, ()),
     }
     for name, do in work.items():
         started = time.process_time()

@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING, Any
 from bench.measure import best
 from bench.policy_peers import casbin_side, cedar_side
 from bench.policy_rules import RULES, SERVERS, TOOLS, policy_spec, requests
-from peripety import sim
+from peripety import engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from peripety.sim import Policy
+    from peripety.engine import Policy
 
     Rule = Mapping[str, Any]
 
-__all__ = ["Mutants", "decisions", "mutants"]
 
 REQUESTS = 1000
 MUTANTS = 1000
@@ -38,11 +37,11 @@ _ROUNDS = 5
 def decisions() -> dict[str, float]:
     """Decisions in a second of CPU time, by what decides; the peers come last."""
     asked = requests(REQUESTS)
-    policy = sim.compile_policy(json.dumps(policy_spec()))
+    policy = engine.compile_policy(json.dumps(policy_spec()))
     prepared = policy.prepare(asked)
 
-    def allowed(decided: Sequence[sim.Decided]) -> list[bool]:
-        return [one.decision is sim.Decision.ALLOW for one in decided]
+    def allowed(decided: Sequence[engine.DecisionResult]) -> list[bool]:
+        return [one.decision is engine.Decision.ALLOW for one in decided]
 
     sides: dict[str, Callable[[], Any]] = {
         "peripety, who decides, requests prepared": lambda: policy.deciding(prepared),
@@ -86,7 +85,7 @@ class Mutants:
 
 def mutants() -> Mutants:
     """Ask mutants of the policy about requests, all of them about all."""
-    policy, asked = sim.compile_policy(json.dumps(policy_spec())), requests(REQUESTS_OF_MUTANTS)
+    policy, asked = engine.compile_policy(json.dumps(policy_spec())), requests(REQUESTS_OF_MUTANTS)
     changed = _changed(policy)
     seconds, noticed = float("inf"), 0
     for _ in range(_ROUNDS):
@@ -121,7 +120,7 @@ def _changed(policy: Policy) -> list[tuple[int, Rule]]:
     return changed
 
 
-def _noticed(policy: Policy, asked: Sequence[sim.ToolRequest], changed: Sequence[tuple[int, Rule]]) -> int:
+def _noticed(policy: Policy, asked: Sequence[engine.ToolRequest], changed: Sequence[tuple[int, Rule]]) -> int:
     """How many mutants decide about a request as the policy does not: first match over sets of requests."""
     prepared = policy.prepare(asked)
     own = [_taking(rule, match) for rule, match in zip(policy.rules, policy.matches(prepared), strict=True)]
@@ -136,7 +135,7 @@ def _noticed(policy: Policy, asked: Sequence[sim.ToolRequest], changed: Sequence
     return noticed
 
 
-def _taking(rule: Rule, match: sim.Matches) -> int:
+def _taking(rule: Rule, match: engine.RuleMatches) -> int:
     """The requests of which a rule takes hold, if none before it does."""
     return match.holds if rule["then"] == "allow" else match.holds | match.unevaluated
 
@@ -154,7 +153,7 @@ def main() -> None:
     """Measure and print."""
     figures = decisions()
     peers = [figures["cedarpy"], figures["pycasbin"]]
-    head = f"{len(RULES)} rules, {REQUESTS} requests, {sim.BACKEND} core"
+    head = f"{len(RULES)} rules, {REQUESTS} requests, {engine.BACKEND} core"
     sys.stdout.write(f"{head:42} {'a second of CPU':>16} {'/ cedarpy':>10} {'/ pycasbin':>10}\n")
     for name, figure in figures.items():
         ratios = "".join(f"{figure / peer:11.1f}" for peer in peers)

@@ -16,12 +16,9 @@ from bench.policy_rules import CALLERS, RULES, Rule
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from peripety.sim import ToolRequest
+    from peripety.engine import ToolRequest
 
-    # Decides the same requests again: whether each is allowed.
     Decide = Callable[[], list[bool]]
-
-__all__ = ["casbin_side", "cedar_side"]
 
 
 def cedar_side(requests: Sequence[ToolRequest]) -> Decide:

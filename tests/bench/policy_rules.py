@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from peripety.sim import ToolRequest
+from peripety.engine import ToolRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CALLERS", "RULES", "SERVERS", "TOOLS", "Rule", "policy_spec", "requests"]
 
 SERVERS = ("alpha", "beta", "gamma", "delta")
 TOOLS = ("read", "write", "list", "send", "move")

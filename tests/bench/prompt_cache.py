@@ -13,24 +13,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety.gateway.catalogue import Catalogue, cost_of
-from peripety.gateway.model import (
-    CacheBlock,
-    CacheBreakpoint,
-    CacheTTL,
-    ChatMessage,
-    GenerateRequest,
-    StopReason,
-    Text,
-    Usage,
-)
-from peripety.gateway.prompt_cache import PromptCache
-from peripety.gateway.providers.base import Call, Finished
-from peripety.simulator.model import ApiError
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.models.model_data import cost_of
+from peripety.gateway.prompt_cache.planner import PromptCache
+from peripety.gateway.providers.provider import AnswerFinished, ProviderCall
+from peripety.gateway.types.message import ChatMessage, Text
+from peripety.gateway.types.request import CacheTTL, GenerateRequest
+from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, StopReason, Usage
+from peripety.llmsim.types import ApiError
 from support.cache_truth import CacheTruth, TrueTokens, read_as_sent, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
 
 MODEL = "claude-sonnet-5"
 TURNS = 10
@@ -39,7 +34,7 @@ SECONDS_BETWEEN_TURNS = 30
 DAY = datetime(2026, 11, 22, tzinfo=UTC)
 PICO_DOLLARS = 10**12
 
-Layout: TypeAlias = "Callable[[Call], tuple[CacheBreakpoint, ...]]"
+Layout: TypeAlias = "Callable[[ProviderCall], tuple[CacheBreakpoint, ...]]"
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ def _planned() -> Row:
     for call in _calls():
         visit = cache.visit("anthropic", "one", call)
         spent.append(_asked(truth, visit.call, now[0]))
-        visit.ended(Finished((Text("a"),), StopReason.END, spent[-1], MODEL))
+        visit.ended(AnswerFinished((Text("a"),), StopReason.END, spent[-1], MODEL))
         now[0] += SECONDS_BETWEEN_TURNS
     return _row("as the gateway plans", spent)
 
@@ -97,7 +92,7 @@ def _fixed(name: str, layout: Layout, change: dict[str, Any] | None = None) -> R
     return _row(name, spent)
 
 
-def _asked(truth: CacheTruth, call: Call, now: float, change: dict[str, Any] | None = None) -> Usage:
+def _asked(truth: CacheTruth, call: ProviderCall, now: float, change: dict[str, Any] | None = None) -> Usage:
     found = truth.look(read_as_sent(call, change), now)
     found.accepted()
     found.finished(now)
@@ -105,15 +100,15 @@ def _asked(truth: CacheTruth, call: Call, now: float, change: dict[str, Any] | N
     return replace(usage_of(found), output_tokens=0)
 
 
-def _calls() -> Iterator[Call]:
-    data = Catalogue.load().find("anthropic", MODEL)
+def _calls() -> Iterator[ProviderCall]:
+    data = ModelCatalog.load().find("anthropic", MODEL)
     messages: tuple[ChatMessage, ...] = ()
     for turn in range(TURNS):
         messages = (*messages, ChatMessage.user(_text(f"question {turn} ", QUESTION_TOKENS)))
-        yield Call(GenerateRequest(_text("system ", SYSTEM_TOKENS), messages), MODEL, data)
+        yield ProviderCall(GenerateRequest(_text("system ", SYSTEM_TOKENS), messages), MODEL, data)
         messages = (*messages, ChatMessage.assistant(_text(f"answer {turn} ", ANSWER_TOKENS)))
     other = ChatMessage.user(_text("another question ", QUESTION_TOKENS))
-    yield Call(GenerateRequest(_text("system ", SYSTEM_TOKENS), (other,)), MODEL, data)
+    yield ProviderCall(GenerateRequest(_text("system ", SYSTEM_TOKENS), (other,)), MODEL, data)
 
 
 def _text(begin: str, tokens: int) -> str:
@@ -124,12 +119,12 @@ def _mark(block: CacheBlock, message: int = 0) -> CacheBreakpoint:
     return CacheBreakpoint(block, CacheTTL.FIVE_MINUTES, message)
 
 
-def _messages(call: Call) -> tuple[CacheBreakpoint, ...]:
+def _messages(call: ProviderCall) -> tuple[CacheBreakpoint, ...]:
     return tuple(_mark(CacheBlock.MESSAGE, at) for at in range(0, len(call.request.messages), 2))
 
 
 def _row(layout: str, spent: list[Usage]) -> Row:
-    data = Catalogue.load().find("anthropic", MODEL)
+    data = ModelCatalog.load().find("anthropic", MODEL)
     turns, after = spent[:TURNS], spent[TURNS:]
     costs = [cost_of(usage, data, DAY) for usage in turns]
     dollars = sum(cost.total for cost in costs if cost is not None) / PICO_DOLLARS

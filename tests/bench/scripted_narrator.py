@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from bench.session_game import marked
-from peripety.simulator.scenario.load import load_scenario
-from peripety.simulator.server import serve
-from peripety.simulator.simulator import Simulator
+from peripety.llmsim.script.files import load_script
+from peripety.llmsim.server.runner import serve_simulator
+from peripety.llmsim.simulator import Simulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from peripety.simulator.exchange import Exchange
-    from peripety.simulator.model import Block, Request
-    from peripety.simulator.scenario.model import Scenario
+    from peripety.llmsim.script.types import Script
+    from peripety.llmsim.script_engine import Exchange
+    from peripety.llmsim.types import SimBlock, SimRequest
 
 
 class Moments(NamedTuple):
@@ -60,11 +60,11 @@ class TimedNarrator(Simulator):
         notes: gets a line for each answer that has left.
     """
 
-    def __init__(self, scenario: Scenario, notes: TextIO) -> None:
+    def __init__(self, scenario: Script, notes: TextIO) -> None:
         super().__init__(scenario)
         self._notes = notes
 
-    def begin(self, request: Request) -> Exchange:
+    def begin(self, request: SimRequest) -> Exchange:
         """See `Simulator.begin`."""
         asked = time.monotonic()
         exchange = super().begin(request)
@@ -80,7 +80,7 @@ class TimedNarrator(Simulator):
             began.append(time.monotonic())
             exchange.started()
 
-        def finished(answer: Sequence[Block] = ()) -> None:
+        def finished(answer: Sequence[SimBlock] = ()) -> None:
             ended = time.monotonic()
             self._notes.write(f"{session} {asked} {began[0]} {ended} {tokens}\n")
             self._notes.flush()
@@ -93,7 +93,7 @@ async def _main(scenario: Path, moments: Path) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     with moments.open("a", encoding="ascii") as notes:
-        async with serve(TimedNarrator(load_scenario(scenario), notes)) as url:
+        async with serve_simulator(TimedNarrator(load_script(scenario), notes)) as url:
             sys.stdout.write(f"listening on {url}\n")
             sys.stdout.flush()
             await stopping.wait()

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from peripety import logs
-from peripety.config import LogLevel, ProviderName
-from peripety.rpc.app import serve
+from peripety.core import logging_setup
+from peripety.core.config import LogLevel, ProviderName
+from peripety.server.app import serve
 from support.apps import config_for
 from support.upstream import upstream
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from support.upstream import Reply, Request
-
-__all__ = ["serving"]
 
 
 @asynccontextmanager
@@ -37,6 +35,6 @@ async def serving(answer: Callable[[Request, Reply], Awaitable[None]]) -> AsyncI
                 model_name="m",
                 log_level=LogLevel.ERROR,
             )
-            logs.configure(config)
+            logging_setup.configure(config)
             async with serve(config) as app:
                 yield app.address

@@ -14,7 +14,7 @@ import pytest
 from bench.measure import best, keep
 from bench.players import FUTURES, futures, native, players
 from bench.reference import SIZES, SPECS, numeric_spec, sized_spec
-from peripety.sim import PERSONAS
+from peripety.engine import PERSONAS
 from support.cores import CORE_NAMES, core_named, program_on
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_benchmark.fixture import BenchmarkFixture
 
-    from peripety.sim import Persona, Program
+    from peripety.engine import Persona, Program
 
 
 @pytest.mark.parametrize("player", ["naive", "compiled", "native"])

@@ -1,4 +1,4 @@
-"""Matching prompts: many rules of every sort, on each core and through `peripety.sim.patterns`."""
+"""Matching prompts: many rules of every sort, on each core and through `peripety.engine.patterns`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pytest
 
 from bench.measure import best, keep
 from bench.patterns import mixed_prompts, mixed_rules
-from peripety.sim.patterns import Matcher
+from peripety.engine.patterns.matcher import PatternMatcher
 from support.cores import CORE_NAMES, core_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.sim.patterns import Subject
+    from peripety.engine.patterns.syntax import MatchSubject
+
 
 PROMPTS = 200
 
@@ -32,12 +33,12 @@ def test_the_first_of_many_rules(amount: int, length: int) -> None:
 
 
 @cache
-def _matchers(amount: int) -> dict[str, Matcher]:
+def _matchers(amount: int) -> dict[str, PatternMatcher]:
     rules = mixed_rules(amount)
-    return {name: Matcher(rules, core=core_named(name)) for name in CORE_NAMES}
+    return {name: PatternMatcher(rules, core=core_named(name)) for name in CORE_NAMES}
 
 
-def _matching(matcher: Matcher, prompts: list[Subject]) -> Callable[[int], int]:
+def _matching(matcher: PatternMatcher, prompts: list[MatchSubject]) -> Callable[[int], int]:
     def work(times: int) -> int:
         for number in range(times):
             matcher.first(prompts[number % len(prompts)])

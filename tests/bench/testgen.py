@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bench import first_test
-from peripety import sim
+from peripety import engine
 from support.graded_tests.columns import floor_alone, original_loop, ours, single_shot
 from support.graded_tests.commands import COMMANDS
 from support.graded_tests.measuring import measured
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from support.graded_tests.measuring import Figures
     from support.graded_tests.models import Grade
     from support.graded_tests.tasks import Task
+
 
 _TASKS = {**SCENARIOS, **COMMANDS, **POLICIES}
 _WANTED = {"perfect": 0.95, "hallucinating 30 %": 0.90}
@@ -73,7 +74,7 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="*", choices=_TASKS, default=[*_TASKS])
     names: list[str] = parser.parse_args().tasks
     load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
-    _tell(f"{sim.BACKEND} core, {os.cpu_count()} processors, load {load}")
+    _tell(f"{engine.BACKEND} core, {os.cpu_count()} processors, load {load}")
     _tell(f"the limits of a run as they are, but for {MAX_TOKENS:,} tokens, and time without end\n")
     _tell(
         f"{'task':16} {'mutants':>8} {'same':>5} {'undecided':>10} {'hidden tests':>13} {'score':>7}"

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from peripety.sim._backend import load_core
+from peripety.engine._backend import load_backend
 from support.vectors import VECTORS, expectation
 
 
 def main() -> None:
     """Recompute every file."""
-    core = load_core("python")
+    core = load_backend("python")
     for path in sorted(Path(VECTORS).glob("*.json")):
         document = json.loads(path.read_text("utf-8"))
         for case in document["cases"]:

@@ -10,25 +10,21 @@ import asyncio
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from peripety import sim
-from peripety.scenarios.certificates.certifying import certificate_of
-from peripety.scenarios.certificates.document import encode
-from peripety.scenarios.certificates.model import CertificateOptions
-from peripety.scenarios.certificates.report.drawing import style
-from peripety.scenarios.certificates.report.plots import plots
-from peripety.scenarios.drawing.frame import standalone
-from peripety.scenarios.drawing.markup import xml
-from peripety.workers import Workers
+from peripety import engine
+from peripety.core.concurrency import WorkerPool
+from peripety.scenario.certificate.certifier import build_certificate
+from peripety.scenario.certificate.plots import draw_plots, load_style
+from peripety.scenario.certificate.types import CertificateOptions, encode
+from peripety.scenario.rendering.markup import render_xml, with_style
 from support.pages import with_output
 from support.repository import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from peripety.scenarios.certificates.model import Certificate
-    from peripety.sim import Program
+    from peripety.engine import Program
+    from peripety.scenario.certificate.types import Certificate
 
-__all__ = ["GOLDEN", "PAGE", "SMALL", "SPEC", "certificate", "example", "golden"]
 
 SPEC = ROOT / "examples" / "scenario.json"
 PAGE = ROOT / "docs" / "certificates.md"
@@ -41,8 +37,8 @@ _FOLDER = ROOT / "docs" / "certificates"
 
 def certificate(program: Program, options: CertificateOptions) -> Certificate:
     """The certificate of a program, on whichever core it was compiled."""
-    with closing(Workers()) as workers:
-        return asyncio.run(certificate_of(program, options, workers))
+    with closing(WorkerPool()) as workers:
+        return asyncio.run(build_certificate(program, options, workers))
 
 
 def golden(program: Program) -> bytes:
@@ -52,9 +48,10 @@ def golden(program: Program) -> bytes:
 
 def example() -> dict[Path, bytes]:
     """The files that the worked example shows, by the core that runs here."""
-    made = certificate(sim.compile(SPEC.read_bytes()), CertificateOptions())
+    made = certificate(engine.compile(SPEC.read_bytes()), CertificateOptions())
     drawn = {
-        _FOLDER / f"{name}.svg": xml(standalone(svg, style("plots"))) for name, svg in plots(made).items()
+        _FOLDER / f"{name}.svg": render_xml(with_style(svg, load_style("plots")))
+        for name, svg in draw_plots(made).items()
     }
     page = with_output(PAGE, "certify", str(SPEC.relative_to(ROOT)))
     return {PAGE: page, _FOLDER / "certificate.json": encode(made) + b"\n", **drawn}
@@ -62,7 +59,7 @@ def example() -> dict[Path, bytes]:
 
 def main() -> None:
     """Write everything."""
-    program = sim.compile(SPEC.read_bytes())
+    program = engine.compile(SPEC.read_bytes())
     _FOLDER.mkdir(exist_ok=True)
     for path, content in {GOLDEN: golden(program), **example()}.items():
         path.write_bytes(content)

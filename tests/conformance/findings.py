@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-from peripety.remedies import catalogue
+from peripety.errors import load_catalog
 from support.repository import ROOT
-
-__all__ = ["PAGE", "page"]
 
 PAGE = ROOT / "docs" / "findings.md"
 
@@ -23,13 +21,13 @@ def page() -> str:
     """
     text = PAGE.read_text(encoding="utf-8")
     marks = [match.group(1) for match in _TABLE.finditer(text)]
-    if marks != list(catalogue()):
-        raise ValueError(f"{PAGE.name} has marks for {marks}, and the catalogue has {list(catalogue())}")
+    if marks != list(load_catalog()):
+        raise ValueError(f"{PAGE.name} has marks for {marks}, and the catalogue has {list(load_catalog())}")
     return _TABLE.sub(lambda match: _table(match.group(1)), text)
 
 
 def _table(group: str) -> str:
-    kinds = catalogue()[group].items()
+    kinds = load_catalog()[group].items()
     rows = [f"| `{code}` | {_cell(kind.means)} | {_cell(kind.fix)} |\n" for code, kind in kinds]
     return f"<!-- {group} -->\n{_HEAD}{''.join(rows)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.certificates import GOLDEN, SPEC, example, golden
-from peripety import sim
+from peripety import engine
 from support.cores import CORE_NAMES, core_named, program_on
 
 
@@ -16,7 +16,7 @@ def test_a_core_gives_the_golden_certificate(name: str) -> None:
 
 def test_the_worked_example_is_what_the_engine_says() -> None:
     core_named("native")
-    if sim.BACKEND != "native":
+    if engine.BACKEND != "native":
         pytest.skip("so many runs take the reference core minutes; that both agree is shown above")
     files = example()
     assert {path: path.read_bytes() for path in files} == files

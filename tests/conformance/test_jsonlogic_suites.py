@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.sim._core import CoreError
-from peripety.sim._pure.canonical import canonical
-from peripety.sim._pure.operators import OPERATORS
+from peripety.engine._reference.jsonlogic_operators import OPERATORS
+from peripety.engine.backend_protocol import EngineError
+from peripety.engine.canonical_json import canonicalize
 from support.cores import CORE_NAMES, core_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 SUITES = Path(
     os.environ.get("PERIPETY_JSONLOGIC_SUITES") or Path(__file__).parents[3] / "shared" / "data" / "jsonlogic"
@@ -77,11 +78,11 @@ def operators(logic: Any) -> Iterator[str]:
 def test_a_core_agrees_with_the_suites(name: str, case: dict[str, Any]) -> None:
     core = core_named(name)
     if "error" in case:
-        with pytest.raises(CoreError):
-            core.rule(case["rule"], CoreError).evaluate(case.get("data"))
+        with pytest.raises(EngineError):
+            core.rule(case["rule"], EngineError).evaluate(case.get("data"))
     else:
-        value = core.rule(case["rule"], CoreError).evaluate(core.data(case.get("data"), CoreError))
-        assert canonical(value) == canonical(case["result"])
+        value = core.rule(case["rule"], EngineError).evaluate(core.data(case.get("data"), EngineError))
+        assert canonicalize(value) == canonicalize(case["result"])
 
 
 def test_a_deviation_is_one_line_that_gives_its_reason() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.sim._pure.paths import format_path
+from peripety.engine.paths import format_path
 from support.cores import core_named
 from support.random_specs import random_spec
 from support.specs import action, at_most, document, event, never
@@ -18,7 +18,8 @@ from support.specs import action, at_most, document, event, never
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety_simcore import Program
+    from peripety_simcore._native import Program
+
 
 # Shapes whose values keep their kinds in most scenarios, and others.
 STEADY = ("numeric", "words", "params", "lasting", "long", "short")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from peripety.sim import canonical
-from peripety.sim._core import CoreError
+from peripety.engine import canonicalize
+from peripety.engine.backend_protocol import EngineError
 from support.cores import core_named
 from support.random_specs import random_calls, random_spec
 from support.specs import action, at_most, document, event, never
@@ -19,9 +19,10 @@ from support.vectors import called
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety_simcore import State
+    from peripety_simcore._native import State
 
-    from peripety.sim._core import CoreProgram
+    from peripety.engine.backend_protocol import BackendProgram
+
 
 Json = dict[str, Any]
 
@@ -30,8 +31,8 @@ STEADY = ("numeric", "words", "params", "lasting", "long", "short")
 OTHER = ("arrays", "objects", "schedules", "failing", "derives", "mixed", "growing")
 
 
-def compiled(spec: Json) -> CoreProgram:
-    return core_named("native").compile(canonical(spec))
+def compiled(spec: Json) -> BackendProgram:
+    return core_named("native").compile(canonicalize(spec))
 
 
 def native(state: Any) -> State:
@@ -52,14 +53,14 @@ def check_agreement(state: Any, **asked: Any) -> None:
             assert start.futures_by(name, options(**asked)) == expected, (name, asked)
 
 
-def present(random: Random, spec: Json, program: CoreProgram, turns: int, *, mid_turn: bool) -> Any:
+def present(random: Random, spec: Json, program: BackendProgram, turns: int, *, mid_turn: bool) -> Any:
     """A state after some turns, or in the midst of the last; None when the run has ended before."""
     state = program.new_state(random.getrandbits(64))
     for turn in range(turns):
         legal = json.loads(program.legal_actions(state))
         *calls, step = random_calls(random, spec, legal)
         for call in calls if mid_turn and turn == turns - 1 else (*calls, step):
-            with suppress(CoreError):
+            with suppress(EngineError):
                 called(program, state, call)
         if b"ongoing" not in state.standing():
             return None
@@ -72,7 +73,7 @@ def test_random_presents_come_to_the_same_in_lockstep(shape: str) -> None:
     compared = 0
     for _ in range(20):
         spec = random_spec(random.getrandbits(32), shape=shape)
-        with suppress(CoreError):
+        with suppress(EngineError):
             state = present(
                 random, spec, compiled(spec), random.choice((1, 2, 5)), mid_turn=random.random() < 0.5
             )
@@ -142,7 +143,7 @@ BUSY: Json = json.loads(
 STEADY_BUSY = {**BUSY, "actions": BUSY["actions"][:-1]}
 
 
-def busy(*calls: str, spec: Json = STEADY_BUSY) -> tuple[CoreProgram, Any]:
+def busy(*calls: str, spec: Json = STEADY_BUSY) -> tuple[BackendProgram, Any]:
     program = compiled(spec)
     state = program.new_state(3)
     for call in calls:
@@ -177,7 +178,7 @@ def test_a_state_of_another_shape_than_the_initial_one_has_a_plan_of_its_own() -
     program, state = busy(spec=changing)
     snapshot = json.loads(state.to_json())
     snapshot["state"] |= {"note": 5, "more": ["new text"], "list": []}
-    other = program.load_state(canonical(snapshot))
+    other = program.load_state(canonicalize(snapshot))
     assert native(other).plays_on_in_lockstep()
     check_agreement(other)
 
@@ -274,7 +275,7 @@ def test_what_nobody_has_played_goes_on_alike(change: Callable[[Json], None]) ->
     program, state = busy("plan", "step", "replan", "plan", "step")
     snapshot = json.loads(state.to_json())
     change(snapshot)
-    made_up = program.load_state(canonical(snapshot))
+    made_up = program.load_state(canonicalize(snapshot))
     for persona in ("random", "greedy"):
         check_agreement(made_up, persona=persona, runs=40)
 
@@ -285,7 +286,7 @@ def test_what_is_made_up_comes_to_its_limits(change: Callable[[Json], None]) -> 
     program, state = busy("plan", "step")
     snapshot = json.loads(state.to_json())
     change(snapshot)
-    made_up = program.load_state(canonical(snapshot))
+    made_up = program.load_state(canonicalize(snapshot))
     assert b"STATE_LIMIT" in native(made_up).futures(options())
 
 

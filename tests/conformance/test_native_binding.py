@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.sim._core import CoreError
-from peripety.sim.policies.types import ToolRequest
+from peripety.engine.backend_protocol import EngineError
+from peripety.engine.policies.types import ToolRequest
 from support.cores import core_named
 from support.policy_documents import policy_document, rule
 from support.specs import action, at_most, document, never
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 COUNTDOWN = document(
     actions=[action("act", [{"op": "dec", "path": "state.a", "value": 1}])],
@@ -102,23 +103,23 @@ def test_two_threads_can_play_one_state() -> None:
 
 
 def test_a_refusal_is_the_error_of_both_cores() -> None:
-    with pytest.raises(CoreError, match="expected a value") as refusal:
+    with pytest.raises(EngineError, match="expected a value") as refusal:
         core_named("native").parse(b"?")
     assert (refusal.value.code, refusal.value.path) == ("INVALID_JSON", "")
 
 
 def test_what_was_never_validated_is_refused_and_nothing_worse() -> None:
-    with pytest.raises(CoreError) as refusal:
+    with pytest.raises(EngineError) as refusal:
         core_named("native").compile(b'{"state": []}')
     assert refusal.value.code == "SPEC_INVALID"
-    with pytest.raises(CoreError) as refusal:
+    with pytest.raises(EngineError) as refusal:
         core_named("native").policy(b'{"tools": []}')
     assert refusal.value.code == "SPEC_INVALID"
     core = core_named("native")
     program = core.compile(core.parse(COUNTDOWN))
-    with pytest.raises(CoreError) as refusal:
+    with pytest.raises(EngineError) as refusal:
         program.load_state(b"{}")
     assert refusal.value.code == "SNAPSHOT_INVALID"
-    with pytest.raises(CoreError) as refusal:
+    with pytest.raises(EngineError) as refusal:
         program.dry_run(b"{}")
     assert refusal.value.code == "OPTIONS_INVALID"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from conformance.worked_example import DRAWING, PAGE, SPEC, drawn, example
-from peripety import sim
+from peripety import engine
 from support.cores import CORE_NAMES, core_named, program_on
 from support.pages import document_shown
 
@@ -25,7 +25,7 @@ def test_a_core_gives_the_drawing(name: str) -> None:
 
 def test_the_worked_example_is_what_the_engine_says() -> None:
     core_named("native")
-    if sim.BACKEND != "native":
+    if engine.BACKEND != "native":
         pytest.skip("so many runs take the reference core minutes")
     files = example()
     assert {path: path.read_bytes() for path in files} == files

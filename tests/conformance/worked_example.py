@@ -6,21 +6,20 @@ import asyncio
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from peripety import sim
-from peripety.scenarios.inspecting.drawing.svg import svg
-from peripety.scenarios.inspecting.inspecting import inspect
-from peripety.scenarios.inspecting.model import INSPECTING_RUNS, Inspection
-from peripety.scenarios.model import DryRunOptions
-from peripety.workers import Workers
+from peripety import engine
+from peripety.core.concurrency import WorkerPool
+from peripety.scenario.rule_graph.activity import inspect_program
+from peripety.scenario.rule_graph.graph import DEFAULT_INSPECTION_RUNS, Inspection
+from peripety.scenario.rule_graph.svg import render_svg
+from peripety.scenario.types import DryRunOptions
 from support.pages import with_output
 from support.repository import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from peripety.sim import Program
+    from peripety.engine import Program
 
-__all__ = ["DRAWING", "PAGE", "SPEC", "drawn", "example"]
 
 SPEC = ROOT / "examples" / "long_way.json"
 PAGE = ROOT / "docs" / "scenarios.md"
@@ -30,17 +29,17 @@ DRAWING = ROOT / "docs" / "scenarios" / "rules.svg"
 def example() -> dict[Path, bytes]:
     """The files that the worked example shows, by the core that runs here."""
     page = with_output(PAGE, "certify", str(SPEC.relative_to(ROOT)))
-    return {PAGE: page, DRAWING: drawn(sim.compile(SPEC.read_bytes()))}
+    return {PAGE: page, DRAWING: drawn(engine.compile(SPEC.read_bytes()))}
 
 
 def drawn(program: Program) -> bytes:
     """The drawing, as the command makes it."""
-    return svg(asyncio.run(_inspected(program)))
+    return render_svg(asyncio.run(_inspected(program)))
 
 
 async def _inspected(program: Program) -> Inspection:
-    with closing(Workers()) as workers:
-        events = inspect(program, DryRunOptions(max_runs=INSPECTING_RUNS), workers)
+    with closing(WorkerPool()) as workers:
+        events = inspect_program(program, DryRunOptions(max_runs=DEFAULT_INSPECTION_RUNS), workers)
         (found,) = [event async for event in events if isinstance(event, Inspection)]
     return found
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.api.scenario.v1 import scenario_pb2
-from peripety.client.findings import finding_from_proto
 from peripety.errors import InvalidArgumentError
+from peripety.rpc.status import finding_from_proto
 from support.processes import PERIPETY, environment
 from support.specs import action, spec
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from peripety.errors import Finding
     from support.api import Api
+
 
 WRONG = json.dumps(
     spec(
@@ -33,7 +34,7 @@ WRONG = json.dumps(
 
 @pytest.fixture
 def findings() -> list[Finding]:
-    found = sim.validate(WRONG)
+    found = engine.validate(WRONG)
     assert {finding.code for finding in found} == {"DUPLICATE_ID", "UNKNOWN_PATH", "CODE_IN_VALUE"}
     assert all(finding.remedy for finding in found)
     return found

@@ -9,7 +9,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError
 from support.api import Api, new_id, turn_request
 from support.playable import playable
@@ -17,6 +17,7 @@ from support.processes import ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 SERVICES = {
     "peripety.api.gateway.v1.GatewayService",
@@ -30,7 +31,7 @@ SERVICES = {
 async def test_a_description_becomes_a_scenario_that_is_played(api: Api) -> None:
     written = (await api.generate("Any words will do, these for example."))[-1]
     assert written.HasField("completed")
-    assert not sim.validate(written.completed.spec)
+    assert not engine.validate(written.completed.spec)
     session = await api.session_of(written.completed.spec)
     for number in range(1, 4):
         events = [event async for event in api.turn(turn_request(session))]

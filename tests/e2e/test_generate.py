@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety import sim
-from peripety.remedies import remedy_of
+from peripety import engine
+from peripety.errors import get_remedy
 from support.playable import playable
 from support.processes import PERIPETY, environment
 from support.terminal import terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 ABOUT = "The well is nearly dry, and two people know where else to dig."
 
@@ -36,8 +37,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedPro
 
 def test_what_goes_into_a_pipe_is_one_specification(written: subprocess.CompletedProcess[bytes]) -> None:
     assert (written.returncode, written.stderr) == (0, b"")
-    assert sim.validate(written.stdout) == []
-    assert sim.canonical(json.loads(written.stdout)) + b"\n" == written.stdout
+    assert engine.validate(written.stdout) == []
+    assert engine.canonicalize(json.loads(written.stdout)) + b"\n" == written.stdout
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ def test_a_model_is_told_what_is_wrong_and_what_its_answers_cost_is_shown(tmp_pa
     told = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60, env=home).stdout
     assert re.search(r"^  answer 1: 1 call · [\d,]+ in \(0 cached, 0%\)", told, re.MULTILINE)
     assert "    error UNKNOWN_KEY /extra: " in told
-    assert f"      fix: {remedy_of('UNKNOWN_KEY')}\n" in told
+    assert f"      fix: {get_remedy('UNKNOWN_KEY')}\n" in told
     assert re.search(
         r"^  repaired by answer 2: 1 call · [\d,]+ in \([1-9][\d,]+ cached, ", told, re.MULTILINE
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from support.playable import playable
 from support.processes import PERIPETY, ServerProcess, environment
 from support.repository import ROOT
@@ -21,6 +21,7 @@ from support.terminal import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 TEXTS = {
     "empty": "",
@@ -106,8 +107,8 @@ def test_the_same_text_and_seed_give_the_same_game(tmp_path: Path) -> None:
 def test_generate_prints_a_valid_specification_and_nothing_else(tmp_path: Path, name: str) -> None:
     done = peripety(tmp_path, "generate", "--description", "-", "--json", stdin=TEXTS[name].encode())
     assert (done.returncode, done.stderr) == (0, "")
-    assert not sim.validate(done.stdout)
-    assert sim.canonical(json.loads(done.stdout)).decode() + "\n" == done.stdout
+    assert not engine.validate(done.stdout)
+    assert engine.canonicalize(json.loads(done.stdout)).decode() + "\n" == done.stdout
     checked = peripety(tmp_path, "validate", "-", stdin=done.stdout.encode())
     assert (checked.returncode, checked.stdout) == (0, "-: valid\n")
 
@@ -155,7 +156,7 @@ def test_a_server_logs_first_which_core_it_runs(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "gateway") as server:
         first = json.loads(server.log.splitlines()[0])
     assert (first["event"], first["address"]) == ("serving", server.address)
-    assert (first["core"], first["core_version"]) == (sim.BACKEND, sim.BACKEND_VERSION)
+    assert (first["core"], first["core_version"]) == (engine.BACKEND, engine.BACKEND_VERSION)
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:

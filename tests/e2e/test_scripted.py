@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.client.channel import open_channel
-from peripety.gateway.model import ChatMessage, GenerateRequest, Usage
 from peripety.gateway.remote import RemoteModelGateway
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest
+from peripety.gateway.types.response import Usage
+from peripety.rpc.channel import open_channel
 from support.playable import playable
 from support.processes import PERIPETY, ServerProcess, environment
 

@@ -10,9 +10,9 @@ import pytest
 
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.errors import UnavailableError
-from peripety.simulator.capture.calls import Answered
-from peripety.simulator.scenario.model import Pace
-from peripety.simulator.server import serve_in_thread
+from peripety.llmsim.capture import AnsweredOutcome
+from peripety.llmsim.script.types import Pace
+from peripety.llmsim.server.runner import serve_in_thread
 from support.answering import Answering
 from support.api import new_id
 from support.postgresql import PostgresqlProcess
@@ -23,6 +23,7 @@ from support.testgen_runs import TestRuns, kinds
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
 
 MOST_TOKENS = 150_000
 # The tests that follow from the schema, an answer under way, tests that are run, what is said of them.
@@ -76,7 +77,7 @@ async def followed(
 
 def billed(model: Answering) -> int:
     """Tokens of all that was answered, also of what nobody was left to hear."""
-    answers = [call.outcome for call in model.captured if isinstance(call.outcome, Answered)]
+    answers = [call.outcome for call in model.captured if isinstance(call.outcome, AnsweredOutcome)]
     return sum(answer.usage.input + answer.usage.output for answer in answers)
 
 

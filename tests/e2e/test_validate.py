@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from peripety.scenarios.random_specs import random_spec
+from peripety.scenario.spec_generator.generator import generate_spec
 from support.batches import EASY, GOOD, WRONG, named
 from support.processes import PERIPETY, environment
 from support.terminal import terminal
@@ -21,6 +21,7 @@ from support.terminal import terminal
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
 
 DICE = ("--level", "dry-run", "--max-runs", "64")
 
@@ -46,7 +47,7 @@ def by_line(output: str) -> dict[int, dict[str, Any]]:
 
 
 def test_hundreds_of_specifications_are_summed_up(tmp_path: Path) -> None:
-    specs = [random_spec(3, index) for index in range(300)]
+    specs = [generate_spec(3, index) for index in range(300)]
     (tmp_path / "many.jsonl").write_bytes(b"\n".join([*specs, WRONG, b"{", specs[0]]))
     (tmp_path / "one.json").write_bytes(GOOD)
     done = validate(tmp_path, str(tmp_path), "--json")

@@ -14,13 +14,17 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from fuzz.driver import Fuzzer
-from peripety.gateway.model import Completion, StopReason, TextDelta, ToolCallDelta, Usage
-from peripety.gateway.model.parts import ChatMessage, ChatRole
-from peripety.simulator.model import Stop, Text, ToolUse
-from peripety.testgen.asking.arriving import Arrivals
-from peripety.testgen.asking.reading import Unreadable, read_draft
-from peripety.testgen.asking.tools import GENERATE_TEST, TestForm
-from peripety.testgen.model import Draft
+from peripety.gateway.types.message import ChatMessage, ChatRole
+from peripety.gateway.types.response import Completion, StopReason, TextDelta, ToolCallDelta, Usage
+from peripety.llmsim.types import SimStopReason, TextPart, ToolUsePart
+from peripety.testgen.prompts.stream_parser import (
+    GENERATE_TEST_TOOL,
+    DraftStreamParser,
+    TestForm,
+    UnreadablePart,
+    parse_draft,
+)
+from peripety.testgen.types import DraftTest
 from support.calls import asking, call_of
 from support.dialogues import PROVIDERS, Asked, models_of
 from support.random_tests import as_json, random_test, written_tests
@@ -29,10 +33,9 @@ from support.wires import reply
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from peripety.gateway.model import GatewayEvent
+    from peripety.gateway.types.response import GatewayEvent
     from support.random_tests import WrittenTests
 
-__all__ = ["compare_arrivals"]
 
 SPLITS_OF_CASE = 250
 CASES_IN_BATCH = 20
@@ -56,8 +59,8 @@ def compare_arrivals(seed: int, number: int) -> str | None:
 
 
 def _listed(random: Random, written: WrittenTests, *, is_cut: bool) -> str | None:
-    arrivals, seen = Arrivals(), 0
-    drafts: list[Draft | Unreadable] = []
+    arrivals, seen = DraftStreamParser(), 0
+    drafts: list[DraftTest | UnreadablePart] = []
     for piece in _pieces(random, written.text):
         seen += len(piece)
         drafts += arrivals.take(TextDelta(piece))
@@ -65,7 +68,7 @@ def _listed(random: Random, written: WrittenTests, *, is_cut: bool) -> str | Non
         if len(drafts) != due:
             return f"{len(drafts)} of {due} tests after {seen} characters"
     drafts += arrivals.end(_completion(written.text))
-    told = [draft for draft in drafts if isinstance(draft, Draft)]
+    told = [draft for draft in drafts if isinstance(draft, DraftTest)]
     if len(drafts) - len(told) != is_cut:
         return f"{len(drafts) - len(told)} parts are no tests"
     return _difference(told, written.values)
@@ -76,9 +79,9 @@ def _called(random: Random, values: Sequence[dict[str, Any]]) -> str | None:
     events: list[list[GatewayEvent]] = []
     for number, value in enumerate(values):
         pieces = [*_pieces(random, as_json(random, value))]
-        names = [GENERATE_TEST, *[""] * (len(pieces) - 1)]
+        names = [GENERATE_TEST_TOOL, *[""] * (len(pieces) - 1)]
         events.append([ToolCallDelta(f"c{number}", *one) for one in zip(pieces, names, strict=True)])
-    arrivals, drafts = Arrivals(), {}
+    arrivals, drafts = DraftStreamParser(), {}
     while events:
         growing = random.choice(events)
         event = growing.pop(0)
@@ -97,15 +100,15 @@ def _through_a_provider(random: Random, values: Sequence[dict[str, Any]]) -> str
     asked = Asked.of(provider, call_of(asking(tools=(_FORM.tool,)), model, provider.value))
     if random.random() < 0.5:
         pieces = [*_pieces(random, written_tests(random, [*values]).text)]
-        answer = reply(Text(tuple(pieces)), model=model)
+        answer = reply(TextPart(tuple(pieces)), model=model)
     else:
         calls = [
-            ToolUse(f"call_{number}", GENERATE_TEST, (*_pieces(random, as_json(random, value)),))
+            ToolUsePart(f"call_{number}", GENERATE_TEST_TOOL, (*_pieces(random, as_json(random, value)),))
             for number, value in enumerate(values)
         ]
-        answer = reply(*calls, model=model, stop=Stop.TOOL_USE)
-    reader, arrivals = asked.reader(), Arrivals()
-    drafts: list[Draft | Unreadable] = []
+        answer = reply(*calls, model=model, stop=SimStopReason.TOOL_USE)
+    reader, arrivals = asked.reader(), DraftStreamParser()
+    drafts: list[DraftTest | UnreadablePart] = []
     for event in asked.events(_pieces(random, asked.bytes_of(answer))):
         for delta in reader.feed(event):
             drafts += arrivals.take(delta)
@@ -116,8 +119,8 @@ def _through_a_provider(random: Random, values: Sequence[dict[str, Any]]) -> str
     return told and f"{provider.value}: {told}"
 
 
-def _difference(drafts: Iterable[Draft | Unreadable], values: Iterable[dict[str, Any]]) -> str | None:
-    found, expected = [*drafts], [read_draft(value) for value in values]
+def _difference(drafts: Iterable[DraftTest | UnreadablePart], values: Iterable[dict[str, Any]]) -> str | None:
+    found, expected = [*drafts], [parse_draft(value) for value in values]
     return None if found == expected else f"{found!r} is not {expected!r}"
 
 

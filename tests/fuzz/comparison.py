@@ -12,33 +12,22 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
+from peripety import engine
+from peripety.engine._backend import load_backend
+from peripety.engine._reference.dry_run import dry_run
+from peripety.engine._reference.state import Rules
+from peripety.engine.backend_protocol import EngineError
+from peripety.engine.canonical_json import canonicalize
+from peripety.engine.strict_json import parse_canonical
+from peripety.engine.types import DryRunReport
 from peripety.errors import Severity
-from peripety.sim._backend import load_core
-from peripety.sim._core import CoreError
-from peripety.sim._pure.border import parse_canonical
-from peripety.sim._pure.canonical import canonical
-from peripety.sim._pure.dry_run import dry_run
-from peripety.sim._pure.state import Rules
-from peripety.sim.types import DryRunReport
 from support.vectors import called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from peripety.sim._core import Core, CoreProgram, CoreState
+    from peripety.engine.backend_protocol import Backend, BackendProgram, BackendState
 
-__all__ = [
-    "DifferenceError",
-    "Play",
-    "Programs",
-    "compare",
-    "compare_border",
-    "compare_dry_runs",
-    "compare_logic",
-    "cores",
-    "is_valid",
-]
 
 Json = dict[str, Any]
 
@@ -73,23 +62,23 @@ def compare(kind: str, case: Json) -> None:
 
 
 @cache
-def cores() -> dict[str, Core]:
+def cores() -> dict[str, Backend]:
     """The cores that are installed, by name; the reference comes first."""
     with suppress(ModuleNotFoundError):
-        return {name: load_core(name) for name in ("python", "native")}
-    return {"python": load_core("python")}
+        return {name: load_backend(name) for name in ("python", "native")}
+    return {"python": load_backend("python")}
 
 
 def is_valid(spec: Any) -> bool:
     """Whether a scenario would be compiled; only those have a meaning to compare."""
-    return not any(finding.severity is Severity.ERROR for finding in sim.validate(json.dumps(spec)))
+    return not any(finding.severity is Severity.ERROR for finding in engine.validate(json.dumps(spec)))
 
 
 def outcome(work: Callable[[], Any]) -> Any:
     """What a call gives: its result, or the error. Whatever else it raises is a finding by itself."""
     try:
         return work()
-    except CoreError as error:
+    except EngineError as error:
         return (error.code, error.message, error.path)
     except KeyboardInterrupt:
         raise
@@ -113,8 +102,8 @@ class Programs:
     """
 
     def __init__(self, spec: Json) -> None:
-        document = sim.canonical(spec)
-        self.on: dict[str, CoreProgram] = {name: core.compile(document) for name, core in cores().items()}
+        document = engine.canonicalize(spec)
+        self.on: dict[str, BackendProgram] = {name: core.compile(document) for name, core in cores().items()}
         self.rules = Rules(document)
 
 
@@ -124,9 +113,9 @@ class Programs:
 class _Run:
     """A run that goes on from its own snapshot every so many calls, or never."""
 
-    def __init__(self, program: CoreProgram, seed: int, reload_every: int) -> None:
+    def __init__(self, program: BackendProgram, seed: int, reload_every: int) -> None:
         self.program = program
-        self.state: CoreState = program.new_state(seed)
+        self.state: BackendState = program.new_state(seed)
         self.reload_every = reload_every
         self.calls = 0
 
@@ -190,9 +179,9 @@ class Play:
 
 def compare_dry_runs(programs: Programs, options: Json) -> int:
     """A dry-run in every way to compute it, and in parts; the number of its turns."""
-    read = parse_canonical(sim.canonical(options))
+    read = parse_canonical(engine.canonicalize(options))
     ways: dict[str, Callable[[bytes], bytes]] = {
-        "rule by rule": lambda _: canonical(dry_run(programs.rules, read)),
+        "rule by rule": lambda _: canonicalize(dry_run(programs.rules, read)),
         **{name: program.dry_run for name, program in programs.on.items()},
     }
     return _compare_reports(ways, options)
@@ -207,7 +196,7 @@ def _compare_reports(ways: Mapping[str, Callable[[bytes], bytes]], options: Json
     runs, first, play = whole.runs, whole.first_run, ways[[*ways][-1]]
     for size in sorted({1, runs // 2, runs - 1} - {0, runs}):
         parts = [
-            DryRunReport.of(json.loads(play(sim.canonical({**options, **part}))))
+            DryRunReport.of(json.loads(play(engine.canonicalize({**options, **part}))))
             for part in (
                 {"first_run": first, "runs": size},
                 {"first_run": first + size, "runs": runs - size},
@@ -222,7 +211,7 @@ def _reports(ways: Mapping[str, Callable[[bytes], bytes]], options: Json) -> dic
     """The report, by the way in which it was computed, the native one on several numbers of threads."""
     asked = {"": options, ", 1 thread": {**options, "threads": 1}, ", 3 threads": {**options, "threads": 3}}
     return {
-        name + how: outcome(partial(play, sim.canonical(these)))
+        name + how: outcome(partial(play, engine.canonicalize(these)))
         for name, play in ways.items()
         for how, these in (asked.items() if name == "native" else [("", options)])
     }
@@ -238,7 +227,7 @@ def compare_border(case: Json) -> None:
         "value", {name: outcome(partial(core.parse, document)) for name, core in cores().items()}
     )
     if isinstance(text, bytes):
-        assert_equal("canonical form", {"once": text, "twice": canonical(parse_canonical(text))})
+        assert_equal("canonical form", {"once": text, "twice": canonicalize(parse_canonical(text))})
 
 
 def compare_logic(case: Json) -> None:

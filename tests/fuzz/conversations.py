@@ -11,7 +11,7 @@ import argparse
 import sys
 import time
 
-from peripety.simulator import Simulator
+from peripety.llmsim import Simulator
 from support.conversing import SCENARIO, converse
 
 STEPS_BETWEEN_LINES = 50_000

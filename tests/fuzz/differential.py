@@ -31,15 +31,14 @@ from fuzz.comparison import (
     is_valid,
 )
 from fuzz.shrink import shrunk
-from peripety.sim import PERSONAS
-from peripety.sim._core import CoreError
+from peripety.engine import PERSONAS
+from peripety.engine.backend_protocol import EngineError
 from support.random_logic import random_data, random_logic
 from support.random_specs import random_calls, random_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Found", "Work", "compare_expressions", "compare_scenario", "minimised", "run"]
 
 Json = dict[str, Any]
 
@@ -240,7 +239,7 @@ def minimised(found: Found) -> Found:
             compare(found.kind, case)
         except DifferenceError as difference:
             return difference.what == found.what
-        except (CoreError, KeyError, TypeError, ValueError, AttributeError):
+        except (EngineError, KeyError, TypeError, ValueError, AttributeError):
             return False
         return False
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from fuzz.comparison import cores
 from fuzz.driver import Fuzzer
-from peripety.sim.patterns import Matcher
+from peripety.engine.patterns.matcher import PatternMatcher
 from support.random_patterns import random_rules, random_subject
 
 if TYPE_CHECKING:
-    from peripety.sim.patterns import Pattern, Subject
+    from peripety.engine.patterns.syntax import MatchSubject, Pattern
 
-__all__ = ["compare_rules"]
 
 SUBJECTS_OF_RULES = 40
 RULES_IN_BATCH = 50
@@ -28,7 +27,7 @@ def compare_rules(seed: int, number: int) -> str | None:
     """Compare one random set of rules over its subjects; what differs, if anything does."""
     random = Random(f"{seed}:patterns:{number}")
     rules = random_rules(random)
-    matchers = {name: Matcher(rules.patterns, core=core) for name, core in cores().items()}
+    matchers = {name: PatternMatcher(rules.patterns, core=core) for name, core in cores().items()}
     everything = range(len(rules.patterns))
     for _ in range(SUBJECTS_OF_RULES):
         subject = random_subject(random, rules)
@@ -46,7 +45,7 @@ def compare_rules(seed: int, number: int) -> str | None:
     return None
 
 
-def _told(patterns: tuple[Pattern, ...], subject: Subject, what: str) -> str:
+def _told(patterns: tuple[Pattern, ...], subject: MatchSubject, what: str) -> str:
     lines = [f"  {index}: {pattern!r}" for index, pattern in enumerate(patterns)]
     return "\n".join([what, f"  {subject!r}", *lines])
 

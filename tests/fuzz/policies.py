@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from fuzz.comparison import DifferenceError, assert_equal, cores, outcome
 from fuzz.driver import Fuzzer
-from peripety import sim
-from peripety.sim._core import CoreError
-from peripety.sim._pure.policies.entries import Entries
-from peripety.sim.policies.requests import encoded
-from peripety.sim.policies.types import ToolRequest
+from peripety import engine
+from peripety.engine._reference.policy_values import EntrySet
+from peripety.engine.backend_protocol import EngineError
+from peripety.engine.policies.requests import encode_requests
+from peripety.engine.policies.types import ToolRequest
 from support.random_logic import random_data, random_logic
 from support.random_policies import SHAPES, random_policy
 from support.random_requests import hostile_requests, random_requests
@@ -27,9 +27,8 @@ from support.random_texts import random_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from peripety.sim._core import CorePolicy
+    from peripety.engine.backend_protocol import BackendPolicy
 
-__all__ = ["compare_policy", "random_case"]
 
 Json = dict[str, Any]
 
@@ -63,8 +62,8 @@ def _spoil(random: Random, when: Json) -> None:
 
 def _is_entry(kind: str, text: str) -> bool:
     try:
-        Entries(kind, [text])
-    except CoreError:
+        EntrySet(kind, [text])
+    except EngineError:
         return False
     return not text.startswith("@")
 
@@ -89,11 +88,11 @@ def _odd(random: Random, request: ToolRequest) -> ToolRequest:
 def compare_policy(seed: int, number: int) -> str | None:
     """Compare the cores over one random policy; what differs, if anything does."""
     spec, requests = random_case(seed, number)
-    document = sim.canonical(spec)
-    others = sim.canonical(Random(number).sample(spec["rules"], len(spec["rules"])))
+    document = engine.canonicalize(spec)
+    others = engine.canonicalize(Random(number).sample(spec["rules"], len(spec["rules"])))
     try:
         policies = {name: core.policy(document) for name, core in cores().items()}
-        read = {name: policy.requests(encoded(requests)) for name, policy in policies.items()}
+        read = {name: policy.requests(encode_requests(requests)) for name, policy in policies.items()}
         for name, policy in [*policies.items()]:
             if (as_they_are := policy.read(requests)) is not None:
                 policies[f"{name}, from objects"], read[f"{name}, from objects"] = policy, as_they_are
@@ -117,7 +116,7 @@ def compare_policy(seed: int, number: int) -> str | None:
 
 
 def _compare_as_they_are(
-    name: str, policy: CorePolicy, requests: Sequence[ToolRequest], decided: tuple[bytes, bytes]
+    name: str, policy: BackendPolicy, requests: Sequence[ToolRequest], decided: tuple[bytes, bytes]
 ) -> None:
     """Compare what is said of requests as they are, if anything, with what is said of them read before."""
     deciding, troubled = memoryview(decided[0]).cast("i"), int.from_bytes(decided[1], "little")

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import atheris
 
-with atheris.instrument_imports(include=["peripety.sim._pure"]):
-    from peripety.sim import PERSONAS
-    from peripety.sim._core import CoreError
-    from peripety.sim._pure import durations, paths
-    from peripety.sim._pure.border import parse_canonical
-    from peripety.sim._pure.canonical import canonical
+with atheris.instrument_imports(include=["peripety.engine._reference.backend"]):
+    from peripety.engine import PERSONAS, paths
+    from peripety.engine._reference import limits
+    from peripety.engine.backend_protocol import EngineError
+    from peripety.engine.canonical_json import canonicalize
+    from peripety.engine.strict_json import parse_canonical
 
 from fuzz.comparison import DifferenceError, Play, Programs, compare, compare_dry_runs, is_valid
 from support.random_logic import random_data, random_logic
@@ -63,13 +63,13 @@ def numbers(data: bytes) -> None:
     source = atheris.FuzzedDataProvider(data)
     values = [source.ConsumeFloat() for _ in range(4)]
     values = [value + 0.0 for value in values if math.isfinite(value)]
-    assert parse_canonical(canonical(values)) == values
+    assert parse_canonical(canonicalize(values)) == values
 
 
 def names(data: bytes) -> None:
     """Any text as a path, a variable and a duration."""
     text = atheris.FuzzedDataProvider(data).ConsumeUnicodeNoSurrogates(200)
-    for work in (paths.split_variable, durations.minutes):
+    for work in (paths.split_variable, limits.duration_in_minutes):
         _refused_or(work, text)
     path = _refused_or(paths.parse_path, text)
     assert path is None or paths.parse_path(paths.format_path(path)) == path
@@ -78,7 +78,7 @@ def names(data: bytes) -> None:
 def _refused_or(work: Callable[[str], Any], text: str) -> Any:
     try:
         return work(text)
-    except CoreError:
+    except EngineError:
         return None
 
 

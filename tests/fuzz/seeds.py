@@ -12,12 +12,13 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from peripety.sim._pure.operators import OPERATORS
+from peripety.engine._reference.jsonlogic_operators import OPERATORS
 from support.random_specs import SHAPES, random_spec
 from support.vectors import VECTORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 WORDS = [
     *OPERATORS,

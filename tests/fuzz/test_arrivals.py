@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from fuzz import arrivals
 from fuzz.arrivals import compare_arrivals
-from peripety.testgen.asking.arriving import Arrivals
+from peripety.testgen.prompts.stream_parser import DraftStreamParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pytest
 
-    from peripety.gateway.model import GatewayEvent
-    from peripety.testgen.asking.reading import Unreadable
-    from peripety.testgen.model import Draft
+    from peripety.gateway.types.response import GatewayEvent
+    from peripety.testgen.prompts.stream_parser import UnreadablePart
+    from peripety.testgen.types import DraftTest
 
 
 def test_tests_are_read_as_written_wherever_an_answer_is_cut() -> None:
@@ -23,14 +23,14 @@ def test_tests_are_read_as_written_wherever_an_answer_is_cut() -> None:
 
 
 def test_a_test_that_comes_late_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Late(Arrivals):
+    class Late(DraftStreamParser):
         def __init__(self) -> None:
             super().__init__()
-            self._held: list[Draft | Unreadable] = []
+            self._held: list[DraftTest | UnreadablePart] = []
 
-        def take(self, event: GatewayEvent) -> Iterator[Draft | Unreadable]:
+        def take(self, event: GatewayEvent) -> Iterator[DraftTest | UnreadablePart]:
             held, self._held = self._held, [*super().take(event)]
             return iter(held)
 
-    monkeypatch.setattr(arrivals, "Arrivals", Late)
+    monkeypatch.setattr(arrivals, "DraftStreamParser", Late)
     assert all(compare_arrivals(7, number) for number in range(5))

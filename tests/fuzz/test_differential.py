@@ -12,15 +12,15 @@ from fuzz import comparison, differential
 from fuzz.comparison import is_valid
 from fuzz.differential import Found, Work, compare_expressions, compare_scenario, minimised
 from fuzz.shrink import shrunk
-from peripety.sim._backend import load_core
-from peripety.sim._core import CoreError
+from peripety.engine._backend import load_backend
+from peripety.engine.backend_protocol import EngineError
 from support.cores import core_named
 from support.random_specs import SHAPES, random_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from peripety.sim._core import Core
+    from peripety.engine.backend_protocol import Backend
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -34,7 +34,7 @@ def test_random_scenarios_reach_what_can_happen_in_them() -> None:
     codes, ends = set(), set()
     for seed in range(100):
         spec = random_spec(seed, shape="growing" if seed < 8 else "failing" if seed < 40 else None)
-        program = load_core("python").compile(json.dumps(spec).encode("utf-8"))
+        program = load_backend("python").compile(json.dumps(spec).encode("utf-8"))
         options = {"runs": 2, "first_run": 0, "seed": "7", "persona": "random", "horizon": 30}
         report = json.loads(program.dry_run(json.dumps(options).encode("utf-8")))
         codes |= {error["code"] for error in report["errors"]}
@@ -72,7 +72,7 @@ class WrongCore:
 
     name = "native"
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Backend) -> None:
         self.core = core
 
     def compile(self, document: bytes) -> Any:
@@ -95,7 +95,7 @@ class CrashingCore(WrongCore):
 def beside(monkeypatch: pytest.MonkeyPatch) -> Callable[[type[WrongCore]], None]:
     """Puts another core beside the reference, and gives its differences little time to become small."""
     monkeypatch.setattr(differential, "SHRINKING_SECONDS", 5)
-    reference = load_core("python")
+    reference = load_backend("python")
     return lambda other: monkeypatch.setattr(
         comparison, "cores", lambda: {"python": reference, "native": other(reference)}
     )
@@ -141,6 +141,6 @@ def test_the_smallest_part_with_the_property_is_kept() -> None:
 
 def test_a_refusal_is_a_result_to_compare() -> None:
     def refuse() -> None:
-        raise CoreError("CODE", "message", "/path")
+        raise EngineError("CODE", "message", "/path")
 
     assert comparison.outcome(refuse) == ("CODE", "message", "/path")

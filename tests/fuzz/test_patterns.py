@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fuzz import patterns
 from fuzz.patterns import compare_rules
-from peripety.sim.patterns import Matcher
+from peripety.engine.patterns.matcher import PatternMatcher
 from support.random_patterns import random_rules, random_subject
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from peripety.sim.patterns import Subject
+    from peripety.engine.patterns.syntax import MatchSubject
 
 
 def test_every_index_answers_as_the_naive_scan() -> None:
@@ -33,9 +33,9 @@ def test_random_cases_match_early_late_and_not_at_all() -> None:
 
 
 def test_an_index_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Wrong(Matcher):
-        def first(self, subject: Subject, skip: Container[int] = ()) -> int | None:
+    class Wrong(PatternMatcher):
+        def first(self, subject: MatchSubject, skip: Container[int] = ()) -> int | None:
             return super().first(subject) if skip else None
 
-    monkeypatch.setattr(patterns, "Matcher", Wrong)
+    monkeypatch.setattr(patterns, "PatternMatcher", Wrong)
     assert any(compare_rules(7, number) for number in range(20))

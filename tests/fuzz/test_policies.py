@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from fuzz import policies
 from fuzz.policies import compare_policy, random_case
-from peripety import sim
-from peripety.sim._backend import load_core
-from peripety.sim._pure.core import PurePythonCore
-from peripety.sim._pure.policies.policy import Policy
-from peripety.sim.policies.requests import encoded
+from peripety import engine
+from peripety.engine._backend import load_backend
+from peripety.engine._reference.backend import ReferenceBackend
+from peripety.engine._reference.policy import ReferencePolicy
+from peripety.engine.policies.requests import encode_requests
 
 if TYPE_CHECKING:
     import pytest
@@ -25,8 +25,8 @@ def test_random_cases_reach_rules_and_every_trouble() -> None:
     deciding, codes = set(), set()
     for number in range(20):
         spec, requests = random_case(3, number)
-        policy = load_core("python").policy(sim.canonical(spec))
-        read = policy.requests(encoded(requests))
+        policy = load_backend("python").policy(engine.canonicalize(spec))
+        read = policy.requests(encode_requests(requests))
         found = memoryview(policy.deciding(read)[0]).cast("i")
         deciding |= {min(rule, 0) for rule in found}
         for index in range(len(requests)):
@@ -36,15 +36,15 @@ def test_random_cases_reach_rules_and_every_trouble() -> None:
 
 
 def test_a_core_that_decides_otherwise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    class WrongPolicy(Policy):
+    class WrongPolicy(ReferencePolicy):
         def unevaluated(self, requests: Any, index: int) -> bytes:
             return super().unevaluated(requests, index).replace(b"BAD_PATH", b"BAD_VALUE")
 
-    class WrongCore(PurePythonCore):
-        def policy(self, document: bytes) -> Policy:
+    class WrongCore(ReferenceBackend):
+        def policy(self, document: bytes) -> ReferencePolicy:
             return WrongPolicy(document)
 
-    pair = {"python": load_core("python"), "native": WrongCore()}
+    pair = {"python": load_backend("python"), "native": WrongCore()}
     monkeypatch.setattr(policies, "cores", lambda: pair)
     told = [told for number in range(5) if (told := compare_policy(1, number)) is not None]
     assert told

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from peripety.config import Config, ProviderName
-from peripety.rpc.app import SERVICES
+from peripety.core.config import Config, ProviderName
+from peripety.server.app import SERVICES
 from support.commands import command_exists
 from support.repository import ROOT
 

@@ -6,11 +6,13 @@ import tarfile
 import zipfile
 from typing import TYPE_CHECKING
 
-from peripety import __version__, sim
+from peripety import engine
+from peripety.version import __version__
 from support.repository import ROOT, tracked_files
 
 if TYPE_CHECKING:
     from support.distributions import Distributions, Installation
+
 
 PACKAGE = ROOT / "services" / "peripety"
 
@@ -49,7 +51,7 @@ def test_the_sdist_can_be_built_and_tested_from(distributions: Distributions) ->
 
 def test_the_installed_command_names_its_version_and_core(installation: Installation) -> None:
     said = installation.run("peripety", "--version").stdout
-    assert said == f"peripety {__version__} (core: {sim.BACKEND} {sim.BACKEND_VERSION})\n"
+    assert said == f"peripety {__version__} (core: {engine.BACKEND} {engine.BACKEND_VERSION})\n"
 
 
 def test_the_installed_package_offers_its_plugin_to_pytest(installation: Installation) -> None:
@@ -69,7 +71,5 @@ def test_python_dash_m_is_the_command(installation: Installation) -> None:
 
 
 def test_the_reference_core_can_be_asked_for(installation: Installation) -> None:
-    code = (
-        "import os; os.environ['PERIPETY_SIMCORE'] = 'python'; from peripety import sim; print(sim.BACKEND)"
-    )
+    code = "import os; os.environ['PERIPETY_SIMCORE'] = 'python'; from peripety import engine; print(engine.BACKEND)"
     assert installation.run("python", "-c", code).stdout == "python\n"

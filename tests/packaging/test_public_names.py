@@ -13,10 +13,11 @@ from support.repository import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
+
 PACKAGE = ROOT / "services" / "peripety"
 GENERATED = PACKAGE / "api"
 OPTIONAL = PACKAGE / "sim" / "_native.py"  # cannot be imported without the native core
-PUBLIC = ["peripety.sim", "peripety.errors", "peripety.config", "peripety.client", "peripety.cli"]
+PUBLIC = ["peripety.engine", "peripety.errors", "peripety.core.config", "peripety.client", "peripety.cli.app"]
 
 
 def modules() -> list[str]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Finding
-from peripety.scenarios.amending.bending import bent
-from peripety.scenarios.diff import rule_edits
-from peripety.scenarios.random_specs import random_spec
+from peripety.scenario.amendment.offline_amendment import apply_edits
+from peripety.scenario.rule_text import diff_specs
+from peripety.scenario.spec_generator.generator import generate_spec
 
 SPECS = int(os.environ.get("PERIPETY_EXAMPLES", "20"))
 WAYS = ("longer", "shorter", "likelier", "rarer", "faster", "slower", "harder", "easier", "more", "less")
@@ -19,15 +19,15 @@ WAYS = ("longer", "shorter", "likelier", "rarer", "faster", "slower", "harder", 
 
 @pytest.mark.parametrize("index", range(SPECS))
 def test_what_can_be_named_can_be_changed_or_it_is_said_why_not(index: int) -> None:
-    spec: dict[str, Any] = sim.parse(random_spec(11, index))
+    spec: dict[str, Any] = engine.parse(generate_spec(11, index))
     names = [rule["id"] for rule in (*spec["actions"], *spec["random_events"])]
-    before = sim.canonical(spec)
+    before = engine.canonicalize(spec)
     for instruction in [f"{name.replace('_', ' ')} {way}" for name in (*names, "") for way in WAYS]:
-        changed = bent(spec, instruction, fail_rate=0.5)
+        changed = apply_edits(spec, instruction, fail_rate=0.5)
         if isinstance(changed, Finding):
             assert changed.code.startswith("AMENDMENT_")
             assert changed.message
         else:
-            assert sim.validate(sim.canonical(changed)) == sim.validate(before), instruction
-            assert rule_edits(spec, changed)
-    assert sim.canonical(spec) == before
+            assert engine.validate(engine.canonicalize(changed)) == engine.validate(before), instruction
+            assert diff_specs(spec, changed)
+    assert engine.canonicalize(spec) == before

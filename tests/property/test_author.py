@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
-from peripety.authoring import author
-from peripety.authoring.reading.languages import MARK
-from peripety.gateway.providers.offline.narrate import narrate
+from peripety import engine
+from peripety.author.author import author_from_text
+from peripety.author.narration import narrate
+from peripety.author.text_analysis.languages import OFFLINE_MARK
 
 RUNS = 1024
 """So many that the shares of those lost and won are told by the rules, not by luck."""
@@ -40,10 +40,10 @@ def identifiers(spec: dict[str, Any]) -> list[str]:
 @settings(max_examples=60, deadline=None)
 @given(text=texts, seed=seeds, variation=st.integers(0, 3))
 def test_any_text_becomes_a_valid_scenario(text: str, seed: int | None, variation: int) -> None:
-    spec = author(text, seed, variation)
+    spec = author_from_text(text, seed, variation)
     document = json.dumps(spec, ensure_ascii=False)
-    assert sim.validate(document) == []
-    assert MARK in spec["name"]
+    assert engine.validate(document) == []
+    assert OFFLINE_MARK in spec["name"]
     found = identifiers(spec)
     assert len(set(found)) == len(found)
     assert all(SAFE_ID.fullmatch(name) for name in found)
@@ -53,14 +53,14 @@ def test_any_text_becomes_a_valid_scenario(text: str, seed: int | None, variatio
 @settings(max_examples=30, deadline=None)
 @given(text=texts, seed=seeds)
 def test_the_same_text_and_seed_give_the_same_document(text: str, seed: int | None) -> None:
-    assert json.dumps(author(text, seed)) == json.dumps(author(text, seed))
+    assert json.dumps(author_from_text(text, seed)) == json.dumps(author_from_text(text, seed))
 
 
 @settings(max_examples=10, deadline=None)
 @given(text=texts, seed=seeds)
 def test_luck_alone_neither_always_nor_hardly_ever_loses(text: str, seed: int | None) -> None:
-    spec = author(text, seed)
-    report = sim.compile(json.dumps(spec, ensure_ascii=False)).dry_run(runs=RUNS)
+    spec = author_from_text(text, seed)
+    report = engine.compile(json.dumps(spec, ensure_ascii=False)).dry_run(runs=RUNS)
     assert report.errors == ()
     assert (
         spec["negativity_budget"]["min_fail_rate"]

@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety import sim
-from peripety.authoring import author
-from peripety.scenarios.certificates.model import CertificateOptions, CertificateVerdict
+from peripety import engine
+from peripety.author.author import author_from_text
+from peripety.scenario.certificate.types import CertificateOptions, CertificateVerdict
 from support.certificates import certified
 from support.cores import core_named, program_on
 from support.descriptions import descriptions
 from support.repository import ROOT
 
 if TYPE_CHECKING:
-    from peripety.scenarios.certificates.model import Certificate
+    from peripety.scenario.certificate.types import Certificate
+
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "24"))
 ENOUGH = CertificateOptions(max_runs=2_048)
 SAMPLES = ROOT.parent / "shared" / "data" / "prompts.md"
 
-native = pytest.mark.skipif(sim.BACKEND != "native", reason="the planner takes the core in Python minutes")
+native = pytest.mark.skipif(engine.BACKEND != "native", reason="the planner takes the core in Python minutes")
 
 
 def shares(certificate: Certificate) -> dict[str, tuple[float, float]]:
@@ -52,7 +53,7 @@ def is_good(certificate: Certificate) -> bool:
 async def test_nearly_every_description_earns_a_certificate_at_once() -> None:
     failed = {}
     for text in descriptions(EXAMPLES):
-        certificate = await certified(author(text), ENOUGH)
+        certificate = await certified(author_from_text(text), ENOUGH)
         if not is_good(certificate):
             failed[text] = (shares(certificate), [finding.code for finding in certificate.findings])
     assert len(failed) <= 0.05 * EXAMPLES, failed
@@ -66,7 +67,7 @@ async def test_sample_descriptions_earn_certificates_at_once() -> None:
     samples = re.findall(r"^\| \d+ \| (.+?) \|", SAMPLES.read_text(encoding="utf-8"), re.MULTILINE)
     assert samples
     for sample in samples:
-        certificate = await certified(author(sample), ENOUGH)
+        certificate = await certified(author_from_text(sample), ENOUGH)
         assert is_good(certificate), (sample, shares(certificate), certificate.findings)
 
 
@@ -74,7 +75,9 @@ def test_both_cores_find_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> No
     written = []
     for name in ("python", "native"):
         core = core_named(name)
-        monkeypatch.setattr(sim, "compile", lambda text, core=core: program_on(core, text.encode()))
-        written.append([json.dumps(author(text), ensure_ascii=False) for text in descriptions(6, seed=1)])
+        monkeypatch.setattr(engine, "compile", lambda text, core=core: program_on(core, text.encode()))
+        written.append(
+            [json.dumps(author_from_text(text), ensure_ascii=False) for text in descriptions(6, seed=1)]
+        )
     python, native = written
     assert python == native

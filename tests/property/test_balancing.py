@@ -9,31 +9,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
-from peripety.scenarios.balancing.balancing import Balancer
-from peripety.scenarios.balancing.choosing import balanceable, repairable
-from peripety.scenarios.balancing.knobs import turned
-from peripety.scenarios.balancing.model import Balanced, BalanceOrder, Target
-from peripety.scenarios.model import DryRunOptions, errors_among
-from peripety.scenarios.random_specs import random_spec
-from peripety.sim.schema import pointer
+from peripety import engine
+from peripety.engine.schema_validation import format_pointer
+from peripety.scenario.balance.balancer import BalanceOrder, Balancer, BalanceReached, BalanceTarget
+from peripety.scenario.balance.parameters import scale_numbers, select_for_balance, select_for_repair
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.types import DryRunOptions, filter_errors
 from support.scenarios import WORKERS
 
 if TYPE_CHECKING:
-    from peripety.scenarios.balancing.model import NotBalanced
+    from peripety.scenario.balance.balancer import BalanceFailed
+
 
 LEAST, MOST = 0.3, 0.4
 TOLERANCE = 0.02
 # The core in Python plays some hundred times slower.
-SPECS, RUNS = (12, 4_000) if sim.BACKEND == "native" else (3, 2_000)
+SPECS, RUNS = (12, 4_000) if engine.BACKEND == "native" else (3, 2_000)
 
 
-def balanced(document: bytes, target: Target, runs: int) -> Balanced | NotBalanced:
+def balanced(document: bytes, target: BalanceTarget, runs: int) -> BalanceReached | BalanceFailed:
     async def last() -> Any:
         order = BalanceOrder(document, target, DryRunOptions(max_runs=runs))
         return [event async for event in Balancer(WORKERS).balance(order)][-1]
 
-    found: Balanced | NotBalanced = asyncio.run(last())
+    found: BalanceReached | BalanceFailed = asyncio.run(last())
     return found
 
 
@@ -42,16 +41,16 @@ def leaves(node: Any, place: tuple[str | int, ...] = ()) -> dict[str, Any]:
     if isinstance(node, (dict, list)) and node:
         items = node.items() if isinstance(node, dict) else enumerate(node)
         return {at: leaf for key, value in items for at, leaf in leaves(value, (*place, key)).items()}
-    return {pointer(place): node}
+    return {format_pointer(place): node}
 
 
 @pytest.mark.parametrize("index", range(SPECS))
 def test_a_random_scenario_comes_out_where_it_should(index: int) -> None:
     """`make bench-balance` does the same with a hundred of them."""
-    before = random_spec(11, index)
-    found = balanced(before, Target(LEAST, MOST), RUNS)
-    assert isinstance(found, Balanced), found
-    fresh = sim.compile(found.document).dry_run(runs=4_000, first_run=2**45)
+    before = generate_spec(11, index)
+    found = balanced(before, BalanceTarget(LEAST, MOST), RUNS)
+    assert isinstance(found, BalanceReached), found
+    fresh = engine.compile(found.document).dry_run(runs=4_000, first_run=2**45)
     assert LEAST - TOLERANCE <= fresh.fail_rate <= MOST + TOLERANCE
     check_only_numbers_moved(before, found)
 
@@ -61,18 +60,18 @@ def test_a_random_scenario_comes_out_where_it_should(index: int) -> None:
 def test_nothing_but_numbers_is_touched_wherever_it_should_come_out(
     index: int, least: float, width: float
 ) -> None:
-    before = random_spec(12, index)
-    found = balanced(before, Target(least, least + width), 200)
-    if isinstance(found, Balanced):
+    before = generate_spec(12, index)
+    found = balanced(before, BalanceTarget(least, least + width), 200)
+    if isinstance(found, BalanceReached):
         check_only_numbers_moved(before, found)
     else:
         assert found.findings
         assert found.closest is not None
 
 
-def check_only_numbers_moved(before: bytes, found: Balanced) -> None:
-    assert sim.validate(found.document) == sim.validate(before)
-    old, new = leaves(sim.parse(before)), leaves(sim.parse(found.document))
+def check_only_numbers_moved(before: bytes, found: BalanceReached) -> None:
+    assert engine.validate(found.document) == engine.validate(before)
+    old, new = leaves(engine.parse(before)), leaves(engine.parse(found.document))
     assert old.keys() == new.keys()
     moved = {place: (old[place], new[place]) for place in old if old[place] != new[place]}
     assert moved == {edit.path: (edit.before, edit.after) for edit in found.edits}
@@ -86,8 +85,8 @@ def check_only_numbers_moved(before: bytes, found: Balanced) -> None:
 @given(index=st.integers(0, 10_000), factor=st.floats(0.5, 1.5))
 @settings(max_examples=40, deadline=None)
 def test_turned_numbers_leave_a_scenario_valid(index: int, factor: float) -> None:
-    spec = sim.parse(random_spec(13, index))
-    for choose in (balanceable, repairable):
-        other, edits = turned(spec, choose(spec), factor)
-        assert not errors_among(sim.validate(sim.canonical(other)))
+    spec = engine.parse(generate_spec(13, index))
+    for choose in (select_for_balance, select_for_repair):
+        other, edits = scale_numbers(spec, choose(spec), factor)
+        assert not filter_errors(engine.validate(engine.canonicalize(other)))
         assert all(edit.after != edit.before for edit in edits)

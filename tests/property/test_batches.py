@@ -7,15 +7,23 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Severity
-from peripety.scenarios.batch import BatchOptions
-from peripety.scenarios.model import DryRunOptions, Level
-from peripety.scenarios.random_specs import random_spec
+from peripety.scenario.batch import BatchOptions
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.types import DryRunOptions, ValidationLevel
 from support.batches import BYTES, EASY, GOOD, WRONG, spaced, verdicts
 
-OPTIONS = BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=64, horizon=8))
-DOCUMENTS = [*(random_spec(5, index) for index in range(12)), GOOD, EASY, WRONG, BYTES, b"", spaced(GOOD, 2)]
+OPTIONS = BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64, horizon=8))
+DOCUMENTS = [
+    *(generate_spec(5, index) for index in range(12)),
+    GOOD,
+    EASY,
+    WRONG,
+    BYTES,
+    b"",
+    spaced(GOOD, 2),
+]
 ALONE = [verdicts([("it", document)], OPTIONS)["it"] for document in DOCUMENTS]
 
 
@@ -50,7 +58,7 @@ def test_any_bytes_have_a_verdict_with_the_findings_of_the_engine(documents: lis
     found = verdicts(list(enumerate(documents)), OPTIONS)
     for index, document in enumerate(documents):
         assert found[index].error is None
-        errors = [finding for finding in sim.validate(document) if finding.severity is Severity.ERROR]
+        errors = [finding for finding in engine.validate(document) if finding.severity is Severity.ERROR]
         if errors:
             assert list(found[index].findings[: len(errors)]) == errors
             assert found[index].dry_run is None

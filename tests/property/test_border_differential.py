@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety.sim._core import CoreError
+from peripety.engine.backend_protocol import EngineError
 from support.cores import core_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.sim._core import Core
+    from peripety.engine.backend_protocol import Backend
+
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 4
 thorough = settings(max_examples=EXAMPLES, deadline=None)
@@ -59,10 +60,10 @@ def damaged(draw: st.DrawFn) -> bytes:
     return document
 
 
-def verdict(core: Core, document: bytes) -> bytes | tuple[str, str, str]:
+def verdict(core: Backend, document: bytes) -> bytes | tuple[str, str, str]:
     try:
         return core.parse(document)
-    except CoreError as error:
+    except EngineError as error:
         return (error.code, error.message, error.path)
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
+from peripety import engine
+from peripety.engine.backend_protocol import EngineError
 from peripety.errors import Severity
-from peripety.sim._core import CoreError
 from support.cores import core_named
 from support.steady import steady_specs
 from support.strategies import (
@@ -28,7 +28,8 @@ from support.strategies import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.sim._core import CoreProgram, CoreState
+    from peripety.engine.backend_protocol import BackendProgram, BackendState
+
 
 # `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
@@ -54,14 +55,14 @@ def outcome(work: Callable[[], Any]) -> Any:
     """What a call gives, its error included."""
     try:
         return work()
-    except CoreError as error:
+    except EngineError as error:
         return (error.code, error.message, error.path)
 
 
 def valid_document(spec: dict[str, Any]) -> bytes | None:
     """The canonical document, when it is one that would be compiled."""
     document = json.dumps(spec).encode("utf-8")
-    if any(finding.severity is Severity.ERROR for finding in sim.validate(document)):
+    if any(finding.severity is Severity.ERROR for finding in engine.validate(document)):
         return None
     return core_named("python").parse(document)
 
@@ -80,7 +81,9 @@ def test_turns_are_equal_to_the_byte(
         assert_equal(pairs, states, action, params)
 
 
-def assert_equal(programs: list[CoreProgram], states: list[CoreState], action: str, params: Params) -> None:
+def assert_equal(
+    programs: list[BackendProgram], states: list[BackendState], action: str, params: Params
+) -> None:
     """One turn on both cores: legal actions, the action, the step, and everything that is left."""
     given_params = json.dumps(params).encode("utf-8")
     assert _both(lambda i: programs[i].legal_actions(states[i]))
@@ -115,14 +118,16 @@ def test_what_the_narrator_changes_and_rolls_is_equal_to_the_byte(
         states = assert_equal_call(programs, states, call)
 
 
-def assert_equal_call(programs: list[CoreProgram], states: list[CoreState], call: Any) -> list[CoreState]:
+def assert_equal_call(
+    programs: list[BackendProgram], states: list[BackendState], call: Any
+) -> list[BackendState]:
     """One call on both cores; what is given back was loaded from snapshots, which hold all that matters."""
     assert _both(lambda i: _called(programs[i], states[i], call))
     assert _both(lambda i: states[i].to_json())
     return [program.load_state(state.to_json()) for program, state in zip(programs, states, strict=True)]
 
 
-def _called(program: CoreProgram, state: CoreState, call: Any) -> bytes:
+def _called(program: BackendProgram, state: BackendState, call: Any) -> bytes:
     match call:
         case "step":
             return program.step(state)
@@ -185,7 +190,7 @@ def test_dry_runs_are_equal_to_the_byte(spec: dict[str, Any], first: int, person
 )
 def test_expressions_are_equal_to_the_byte(logic: Any, state: Any) -> None:
     cores = [core_named(name) for name in ("python", "native")]
-    texts = sim.canonical(logic), sim.canonical({"state": state, "turn": 1})
+    texts = engine.canonicalize(logic), engine.canonicalize({"state": state, "turn": 1})
     assert _both(lambda i: cores[i].evaluate(*texts))
 
 

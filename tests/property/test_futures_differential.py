@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fuzz.comparison import Play, Programs, is_valid
-from peripety.sim import PERSONAS, canonical
+from peripety.engine import PERSONAS, canonicalize
 from support.cores import core_named
 from support.random_specs import SHAPES, random_calls, random_spec
 
@@ -87,7 +87,7 @@ def test_the_futures_of_an_initial_state_are_a_dry_run(persona: str, seed: int, 
         "horizon": HORIZONS[persona],
         "digest": True,
     }
-    asked = canonical(options)
+    asked = canonicalize(options)
     for program in Programs(spec).on.values():
         assert program.futures(program.new_state(99), asked) == program.dry_run(asked)
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Severity
-from peripety.scenarios.model import Compiled, NotCompiled, NumbersMoved
-from peripety.scenarios.random_specs import random_spec
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.types import NumbersAdjusted, RegistrationFailed, ScenarioRegistered
 from support.chances import is_too_often
 from support.drift_truth import BLOCK, measured_drifts
 from support.planting import DEFECTS, plant
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from peripety.errors import Finding
-    from peripety.scenarios.model import CompileEvent
-    from peripety.scenarios.registry import ScenarioRegistry
+    from peripety.scenario.registry import ScenarioRegistry
+    from peripety.scenario.types import RegistrationEvent
 
-IS_NATIVE = sim.BACKEND == "native"
+
+IS_NATIVE = engine.BACKEND == "native"
 SCENARIOS = int(os.environ.get("PERIPETY_EXAMPLES", "400" if IS_NATIVE else "30"))
 """10,000 take some minutes."""
 
@@ -52,17 +53,17 @@ class Offered:
     name: str
     document: bytes
     planted: frozenset[str]
-    events: tuple[CompileEvent, ...]
+    events: tuple[RegistrationEvent, ...]
 
     @property
-    def last(self) -> Compiled | NotCompiled:
+    def last(self) -> ScenarioRegistered | RegistrationFailed:
         last = self.events[-1]
-        assert isinstance(last, Compiled | NotCompiled)
+        assert isinstance(last, ScenarioRegistered | RegistrationFailed)
         return last
 
     @property
-    def moved(self) -> NumbersMoved | None:
-        return next((event for event in self.events if isinstance(event, NumbersMoved)), None)
+    def moved(self) -> NumbersAdjusted | None:
+        return next((event for event in self.events if isinstance(event, NumbersAdjusted)), None)
 
     @property
     def judged(self) -> bytes:
@@ -72,7 +73,7 @@ class Offered:
     @property
     def reasons(self) -> list[Finding]:
         """What it was refused for."""
-        if isinstance(self.last, Compiled):
+        if isinstance(self.last, ScenarioRegistered):
             return []
         return [finding for finding in self.last.findings if finding.severity is Severity.ERROR]
 
@@ -86,7 +87,7 @@ class Judgement:
     said: str | None
 
 
-def with_edits(document: bytes, moved: NumbersMoved) -> bytes:
+def with_edits(document: bytes, moved: NumbersAdjusted) -> bytes:
     spec = json.loads(document)
     for edit in moved.edits:
         *parents, key = edit.path.split("/")[1:]
@@ -101,7 +102,7 @@ def with_edits(document: bytes, moved: NumbersMoved) -> bytes:
 
 def offer(index: int) -> tuple[str, bytes, frozenset[str]]:
     """A good scenario, or one with numbers or rules spoiled; with the codes that name what was planted."""
-    good, random = random_spec(SEED, index), Random(index)
+    good, random = generate_spec(SEED, index), Random(index)
     if index % 8 == 0:
         return f"{index}: good", good, frozenset()
     if index % 8 in {3, 6}:
@@ -138,7 +139,7 @@ def judgements_of(one: Offered) -> Iterator[Judgement]:
         said = "TOO_EASY" if one.moved.before.fail_rate < least else "TOO_HARD"
         yield Judgement(one.name, FreshRuns(one.document, RUNS), said)
     missed = RATES & {finding.code for finding in one.reasons}
-    if missed or isinstance(one.last, Compiled):
+    if missed or isinstance(one.last, ScenarioRegistered):
         yield Judgement(one.name, FreshRuns(one.judged, RUNS), missed.pop() if missed else None)
 
 
@@ -146,8 +147,10 @@ def judgements_of(one: Offered) -> Iterator[Judgement]:
 def test_scenarios_of_every_kind_are_offered(offered: list[Offered]) -> None:
     """Otherwise what is said of them below would hold for nothing."""
     seen = Counter(finding.code for one in offered for finding in one.reasons)
-    seen["ACCEPTED"] = sum(isinstance(one.last, Compiled) for one in offered)
-    seen["REPAIRED"] = sum(isinstance(one.last, Compiled) and one.moved is not None for one in offered)
+    seen["ACCEPTED"] = sum(isinstance(one.last, ScenarioRegistered) for one in offered)
+    seen["REPAIRED"] = sum(
+        isinstance(one.last, ScenarioRegistered) and one.moved is not None for one in offered
+    )
     kinds = {"ACCEPTED", "REPAIRED", "TOO_EASY", "POSITIVE_DRIFT", "CERTAIN_LOSS", "OUT_OF_RANGE"}
     assert kinds <= {*seen}, seen
     assert seen["ACCEPTED"] > SCENARIOS / 4
@@ -175,7 +178,7 @@ def test_what_passes_does_not_drift_away_from_losing(offered: list[Offered]) -> 
     drifting = [
         (one.name, drift)
         for one in offered
-        if isinstance(one.last, Compiled)
+        if isinstance(one.last, ScenarioRegistered)
         for fresh in [FreshRuns(one.last.record.scenario.document, RUNS)]
         for drift in measured_drifts(fresh.program, fresh.seed)
         if drift.is_surely_above(BLOCK)
@@ -188,7 +191,7 @@ def test_what_is_refused_has_a_reason_that_is_true(offered: list[Offered]) -> No
     groundless = []
     for one in offered:
         codes = {finding.code for finding in one.reasons}
-        if isinstance(one.last, Compiled) or codes & RATES:
+        if isinstance(one.last, ScenarioRegistered) or codes & RATES:
             continue  # rates were looked at above
         fresh, report = FreshRuns(one.judged, RUNS), one.last.dry_run
         if not any(is_true(finding, fresh, report) for finding in one.reasons) and not codes & one.planted:
@@ -198,5 +201,7 @@ def test_what_is_refused_has_a_reason_that_is_true(offered: list[Offered]) -> No
 
 def test_numbers_are_moved_as_it_is_told(offered: list[Offered]) -> None:
     for one in offered:
-        if isinstance(one.last, Compiled):
-            assert sim.canonical(sim.parse(one.judged)) == one.last.record.scenario.document, one.name
+        if isinstance(one.last, ScenarioRegistered):
+            assert engine.canonicalize(engine.parse(one.judged)) == one.last.record.scenario.document, (
+                one.name
+            )

@@ -8,25 +8,31 @@ from collections import defaultdict
 from random import Random
 from typing import TYPE_CHECKING
 
-from peripety.config import DailyBudget, ProviderLimits
+from peripety.core.config import DailyBudget, ProviderLimits
 from peripety.errors import ResourceExhaustedError
-from peripety.gateway.calling.budgets import Amount, Budgets, MemoryLedger, NoHistory, Purse
-from peripety.gateway.calling.counters import Demand
-from peripety.gateway.calling.demand import demand_of
-from peripety.gateway.model import Budget
+from peripety.gateway.budgets.budget_session import (
+    BudgetManager,
+    BudgetSession,
+    MemoryBudgetLedger,
+    NoUsageHistory,
+)
+from peripety.gateway.budgets.types import BudgetAmount
+from peripety.gateway.calls.rate_limiter import CallUsage, estimate_usage
+from peripety.gateway.types.request import Budget
 from support.calls import asking, call_of
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
-    from peripety.gateway.calling.clock import Clock
-    from peripety.gateway.model import GenerateRequest
+    from peripety.core.call_context import Clock
+    from peripety.gateway.types.request import GenerateRequest
+
 
 SCHEDULES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
 LONGEST = 60
-MOST_OF_A_CALL = Amount(1, 30 + LONGEST, 30 * 8_000_000 + LONGEST * 20_000_000)
+MOST_OF_A_CALL = BudgetAmount(1, 30 + LONGEST, 30 * 8_000_000 + LONGEST * 20_000_000)
 
 
-def share(used: Amount, budget: Budget) -> float:
+def share(used: BudgetAmount, budget: Budget) -> float:
     """How much of a budget is used, of what there is least of."""
     pairs = (
         (used.calls, budget.max_calls),
@@ -44,15 +50,15 @@ class Schedule:
         self.random = Random(seed)
         self.shared = {name: self._budget() for name in ("day", "a", "b")}
         daily = self.shared["day"]
-        self.budgets = Budgets(
+        self.budgets = BudgetManager(
             DailyBudget.model_construct(
                 max_calls=daily.max_calls, max_tokens=daily.max_tokens, max_pico_dollars=daily.max_cost
             ),
-            MemoryLedger(clock),
-            NoHistory(),
+            MemoryBudgetLedger(clock),
+            NoUsageHistory(),
             clock,
         )
-        self.used: defaultdict[str, Amount] = defaultdict(Amount)
+        self.used: defaultdict[str, BudgetAmount] = defaultdict(BudgetAmount)
         self.refused: set[str] = set()
 
     def _budget(self) -> Budget:
@@ -99,24 +105,24 @@ class Schedule:
         while self.random.random() < 0.8:
             await self._call(request, purse, names)
 
-    async def _call(self, request: GenerateRequest, purse: Purse, names: tuple[str, ...]) -> None:
+    async def _call(self, request: GenerateRequest, purse: BudgetSession, names: tuple[str, ...]) -> None:
         random = self.random
         call = call_of(request, "claude-opus-5-5", "anthropic")
-        held = await purse.reserve(call, demand_of(call, ProviderLimits(), self.clock.today()))
+        held = await purse.reserve(call, estimate_usage(call, ProviderLimits(), self.clock.today()))
         demand, used = held.demand, None
         try:
             if random.random() > 0.05:
                 used = demand
                 await self.clock.sleep(random.choice([0.0, random.uniform(0, 5)]))
                 spread = random.random()
-                used = Demand(
+                used = CallUsage(
                     int(demand.input_tokens * spread),
                     int(demand.output_tokens * spread),
                     int((demand.cost or 0) * spread),
                 )
         finally:
             if used is not None:
-                amount = Amount(1, used.input_tokens + used.output_tokens, used.cost or 0)
+                amount = BudgetAmount(1, used.input_tokens + used.output_tokens, used.cost or 0)
                 for name in names:
                     self.used[name] += amount
             await purse.settle(held, used)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.config import ProviderLimits
+from peripety.core.config import ProviderLimits
 from peripety.errors import ResourceExhaustedError
-from peripety.gateway.calling.counters import Demand, MemoryCounters
-from peripety.gateway.calling.gate import Gate
+from peripety.gateway.calls.rate_limiter import CallUsage, MemoryUsageCounters, RateLimiter
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
-    from peripety.gateway.calling.clock import Clock
+    from peripety.core.call_context import Clock
+
 
 SCHEDULES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
 MINUTE = 60.0
@@ -73,11 +73,11 @@ async def play(clock: Clock, seed: int) -> tuple[ProviderLimits, list[Made]]:
         concurrency=perhaps(1, 6),
         dollars_per_minute=perhaps(1, 5),
     )
-    gate = Gate("a", limits, MemoryCounters(clock.now), clock)
+    gate = RateLimiter("a", limits, MemoryUsageCounters(clock.now), clock)
     made: list[Made] = []
 
-    async def call(arrival: float, seconds: float, demand: Demand) -> None:
-        used = Demand(
+    async def call(arrival: float, seconds: float, demand: CallUsage) -> None:
+        used = CallUsage(
             demand.input_tokens, random.randint(0, demand.output_tokens), random.randint(0, demand.cost or 0)
         )
         await clock.sleep(arrival)
@@ -97,7 +97,7 @@ async def play(clock: Clock, seed: int) -> tuple[ProviderLimits, list[Made]]:
             call(
                 random.uniform(0, 90),
                 random.choice([0.0, random.uniform(0, 5), random.uniform(0, 80)]),
-                Demand(random.randint(1, 50), random.randint(0, 50), random.randint(0, DOLLAR)),
+                CallUsage(random.randint(1, 50), random.randint(0, 50), random.randint(0, DOLLAR)),
             )
         )
         if random.random() < 0.1:
@@ -144,26 +144,26 @@ def test_no_minute_and_no_moment_sees_more_than_the_limits() -> None:
 @pytest.mark.parametrize(
     ("limits", "demand", "seconds"),
     [
-        ({"requests_per_minute": 60}, Demand(1, 1), 10.0),
-        ({"requests_per_minute": 7}, Demand(1, 1), 0.0),
-        ({"input_tokens_per_minute": 1000}, Demand(10, 500), 20.0),
-        ({"output_tokens_per_minute": 4000}, Demand(10, 10), 2.0),
-        ({"concurrency": 3}, Demand(1, 1), 0.5),
-        ({"dollars_per_minute": 4}, Demand(1, 1, DOLLAR // 100), 2.0),
+        ({"requests_per_minute": 60}, CallUsage(1, 1), 10.0),
+        ({"requests_per_minute": 7}, CallUsage(1, 1), 0.0),
+        ({"input_tokens_per_minute": 1000}, CallUsage(10, 500), 20.0),
+        ({"output_tokens_per_minute": 4000}, CallUsage(10, 10), 2.0),
+        ({"concurrency": 3}, CallUsage(1, 1), 0.5),
+        ({"dollars_per_minute": 4}, CallUsage(1, 1, DOLLAR // 100), 2.0),
     ],
 )
 def test_under_load_what_the_limits_allow_is_used(
-    limits: dict[str, int], demand: Demand, seconds: float
+    limits: dict[str, int], demand: CallUsage, seconds: float
 ) -> None:
     async def scene(clock: Clock) -> float:
-        gate = Gate("a", ProviderLimits(**limits), MemoryCounters(clock.now), clock)
+        gate = RateLimiter("a", ProviderLimits(**limits), MemoryUsageCounters(clock.now), clock)
         random = Random(3)
         used = busy = 0.0
 
         async def keep_calling() -> None:
             nonlocal used, busy
             while True:
-                most = Demand(demand.input_tokens, demand.output_tokens * 4, (demand.cost or 0) * 4)
+                most = CallUsage(demand.input_tokens, demand.output_tokens * 4, (demand.cost or 0) * 4)
                 reservation = await gate.enter(most)
                 used += 1
                 duration = seconds * random.uniform(0.5, 1)

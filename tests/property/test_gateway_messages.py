@@ -12,39 +12,43 @@ from hypothesis import strategies as st
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.errors import Finding, Severity
-from peripety.gateway.messages.answers import event_from_proto, event_response
-from peripety.gateway.messages.requests import generate_request, to_proto
-from peripety.gateway.model import (
-    Budget,
-    CacheBlock,
-    CacheBreakpoint,
-    CacheConfig,
-    CachePlan,
-    CacheTTL,
+from peripety.gateway.pb.requests import request_from_proto, request_to_proto
+from peripety.gateway.pb.responses import answer_event_to_proto, event_from_proto
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
+    ProviderState,
+    Reasoning,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolChoiceMode,
+    ToolResult,
+)
+from peripety.gateway.types.request import (
+    Budget,
+    CacheConfig,
+    CacheTTL,
+    GenerateRequest,
+    ResponseCacheMode,
+    ResponseSchema,
+)
+from peripety.gateway.types.response import (
+    CacheBlock,
+    CacheBreakpoint,
+    CachePlan,
     Completed,
     Completion,
     FallingBack,
     GatewayEvent,
-    GenerateRequest,
-    ProviderState,
-    Reasoning,
     ReasoningDelta,
     Repairing,
-    ResponseCacheMode,
-    ResponseSchema,
     SchemaMethod,
     SchemaReport,
     StopReason,
-    Text,
     TextDelta,
-    Tool,
-    ToolCall,
     ToolCallDelta,
-    ToolChoice,
-    ToolChoiceMode,
-    ToolResult,
     Usage,
 )
 from support.errors import ALL_ERRORS, example
@@ -121,13 +125,15 @@ events = st.one_of(
 
 def told(event: GatewayEvent) -> GatewayEvent | None:
     """An event as a client reads it."""
-    return event_from_proto(pb.GenerateResponse.FromString(event_response(1, event).SerializeToString()))
+    return event_from_proto(
+        pb.GenerateResponse.FromString(answer_event_to_proto(1, event).SerializeToString())
+    )
 
 
 @given(st.builds(GenerateRequest, **ASKED))
 def test_a_request_arrives_as_it_was_asked(request: GenerateRequest) -> None:
-    arrived = pb.GenerateRequest.FromString(to_proto(request).SerializeToString())
-    assert generate_request(arrived) == request
+    arrived = pb.GenerateRequest.FromString(request_to_proto(request).SerializeToString())
+    assert request_from_proto(arrived) == request
 
 
 @given(events)

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.gateway.prompt_cache import prompt, prompt_cache
-from peripety.gateway.prompt_cache.entries import Entries
-from peripety.gateway.prompt_cache.pieces import pieces_of
+from peripety.gateway.prompt_cache import planner, prefix
+from peripety.gateway.prompt_cache.prediction import CachedPrefixes
+from peripety.gateway.prompt_cache.prefix import segments_of
 from support.cached_conversations import MOST_MARKERS, PROVIDERS, Tally, converse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from peripety.gateway.catalogue import CacheRules
-    from peripety.gateway.prompt_cache.entries import Entry
-    from peripety.gateway.prompt_cache.prompt import Block
+    from peripety.gateway.models.model_data import CacheRules
+    from peripety.gateway.prompt_cache.prediction import CachedPrefix
+    from peripety.gateway.prompt_cache.prefix import PromptBlock
+
 
 CONVERSATIONS = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
 
@@ -36,7 +37,7 @@ def wrong_predictions(conversations: int) -> int:
 def anywhere(random: Random) -> Callable[..., list[int]]:
     """A layout of random markers."""
 
-    def place(rules: CacheRules, blocks: Sequence[Block], _known: int) -> list[int]:
+    def place(rules: CacheRules, blocks: Sequence[PromptBlock], _known: int) -> list[int]:
         last = {(block.section, block.message): at for at, block in enumerate(blocks) if block.markable}
         ends = [at for at in last.values() if blocks[at].tokens >= rules.minimum_tokens]
         return sorted(random.sample(ends, min(len(ends), random.randint(1, rules.max_breakpoints))))
@@ -56,27 +57,27 @@ def test_random_conversations_read_and_write_as_predicted(provider: str) -> None
         assert min(total.writing, *total.markers.values()) > total.requests / 50
 
 
-def _keeping_too_long(keep: Callable[[Entries, Entry, float], None]) -> Callable[..., None]:
+def _keeping_too_long(keep: Callable[[CachedPrefixes, CachedPrefix, float], None]) -> Callable[..., None]:
     return lambda self, entry, since: keep(self, entry._replace(seconds=entry.seconds + 1), since)
 
 
 def test_a_lifetime_that_is_too_long_by_a_second_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Entries, "keep", _keeping_too_long(Entries.keep))
+    monkeypatch.setattr(CachedPrefixes, "keep", _keeping_too_long(CachedPrefixes.keep))
     assert wrong_predictions(60) > 0
 
 
 def test_predictions_hold_wherever_the_markers_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt_cache, "place_markers", anywhere(Random(7)))
+    monkeypatch.setattr(planner, "place_breakpoints", anywhere(Random(7)))
     assert wrong_predictions(60) == 0
 
 
 def test_positions_that_are_counted_wrongly_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     # Where the gateway puts its markers, everything is reached however it is counted.
-    monkeypatch.setattr(prompt_cache, "place_markers", anywhere(Random(7)))
-    monkeypatch.setattr(prompt, "_RUNS", ())
+    monkeypatch.setattr(planner, "place_breakpoints", anywhere(Random(7)))
+    monkeypatch.setattr(prefix, "_MERGED_KINDS", ())
     assert wrong_predictions(60) > 0
 
 
 def test_a_block_that_is_overlooked_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompt, "pieces_of", lambda *asked: list(pieces_of(*asked))[1:])
+    monkeypatch.setattr(prefix, "segments_of", lambda *asked: list(segments_of(*asked))[1:])
     assert wrong_predictions(10) > 0

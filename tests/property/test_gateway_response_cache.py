@@ -11,13 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety.errors import UnavailableError
-from peripety.gateway.model import Completed, Completion, ResponseCacheMode, StopReason, TextDelta, Usage
-from peripety.gateway.providers.registry import Answerer
-from peripety.gateway.response_cache import CachingModelGateway, MemoryAnswers, ResponseCache
+from peripety.gateway.providers.registry import AnswerSource
+from peripety.gateway.response_cache.caching_gateway import CachingModelGateway
+from peripety.gateway.response_cache.tiers import MemoryTier, ResponseCache
+from peripety.gateway.types.request import ResponseCacheMode
+from peripety.gateway.types.response import Completed, Completion, StopReason, TextDelta, Usage
 from support.gated_gateway import Call, GatedGateway, answer, question
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import GenerateRequest
+    from peripety.gateway.types.request import GenerateRequest
+
 
 QUESTIONS = ("a", "b")
 STABLE = "0123456789"
@@ -48,9 +51,9 @@ class Story:
         self.chance = chance
         self.stable = stable
         self.inner = GatedGateway()
-        memory = MemoryAnswers(chance.choice((0, 10_000)))
+        memory = MemoryTier(chance.choice((0, 10_000)))
         cache = ResponseCache(memory, [], ttl=60, clock=lambda: 0.0)
-        self.gateway = CachingModelGateway(self.inner, cache, lambda _: Answerer("p", "m", "a"))
+        self.gateway = CachingModelGateway(self.inner, cache, lambda _: AnswerSource("p", "m", "a"))
         self.callers: list[Caller] = []
         self.tasks: dict[asyncio.Task[None], Caller] = {}
         self.written: dict[Call, str] = {}

@@ -10,27 +10,28 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety.gateway.history import merge_messages
-from peripety.gateway.model import (
+from peripety.gateway.message_normalization import normalize_messages
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    GenerateRequest,
     ProviderState,
-    StopReason,
     Text,
     Tool,
     ToolCall,
     ToolResult,
 )
-from peripety.simulator import model as simulated
-from peripety.simulator.chance import signature
+from peripety.gateway.types.request import GenerateRequest
+from peripety.gateway.types.response import StopReason
+from peripety.llmsim import types as simulated
+from peripety.llmsim.determinism import make_signature
 from support.calls import call_of
 from support.dialogues import PROVIDERS, Asked, before_history, history_of, models_of
 from support.wires import reply
 
 if TYPE_CHECKING:
-    from peripety.config import ProviderName
-    from peripety.gateway.model import Part
+    from peripety.core.config import ProviderName
+    from peripety.gateway.types.message import Part
+
 
 TOOLS = (
     Tool("look", "Looks.", {"type": "object", "properties": {"a": {"type": "string"}}}),
@@ -114,7 +115,7 @@ class Dialogue:
         self._go_on(turn, calls)
 
     def _ask(self, provider: ProviderName) -> Asked:
-        request = GenerateRequest("s", merge_messages(self.messages), tools=TOOLS)
+        request = GenerateRequest("s", normalize_messages(self.messages), tools=TOOLS)
         return Asked.of(provider, call_of(request, self.models[provider], provider.value))
 
     def _check_what_was_sent(self, provider: ProviderName, asked: Asked) -> None:
@@ -132,7 +133,7 @@ class Dialogue:
 
     def _answer(self, turn: Turn, asked: Asked) -> list[ToolCall]:
         parts = self._scripted(turn, asked)
-        stop = simulated.Stop.TOOL_USE if turn.calls else simulated.Stop.END
+        stop = simulated.SimStopReason.TOOL_USE if turn.calls else simulated.SimStopReason.END
         end = asked.answered(reply(*parts, model=asked.call.model, stop=stop), turn.chunk)
         said: list[Part] = [*end.parts]
         calls = [part for part in said if isinstance(part, ToolCall)]
@@ -147,20 +148,20 @@ class Dialogue:
         self.messages.append(ChatMessage(ChatRole.ASSISTANT, tuple(said)))
         return [part for part in said if isinstance(part, ToolCall)]
 
-    def _scripted(self, turn: Turn, asked: Asked) -> list[simulated.Part]:
+    def _scripted(self, turn: Turn, asked: Asked) -> list[simulated.ReplyPart]:
         place = len(self.messages)
-        parts: list[simulated.Part] = []
+        parts: list[simulated.ReplyPart] = []
         if turn.thinks and asked.request.reasoning:
             thought = f"thought {place} of {turn.provider.value}"
-            parts.append(simulated.Reasoning((thought[:3], thought[3:]), signature(thought)))
-            self.secrets += [(turn.provider, thought), (turn.provider, signature(thought))]
-        parts.append(simulated.Text((turn.text[:1], turn.text[1:])))
+            parts.append(simulated.ReasoningPart((thought[:3], thought[3:]), make_signature(thought)))
+            self.secrets += [(turn.provider, thought), (turn.provider, make_signature(thought))]
+        parts.append(simulated.TextPart((turn.text[:1], turn.text[1:])))
         for number, tool in enumerate(turn.calls):
-            mark = signature(f"{place} {number}")
+            mark = make_signature(f"{place} {number}")
             self.secrets.append((turn.provider, mark))
             name = asked.request.tools[tool].name
             arguments = json.dumps({"a": turn.text})
-            parts.append(simulated.ToolUse(f"{place:012}{number:012}", name, (arguments,), mark))
+            parts.append(simulated.ToolUsePart(f"{place:012}{number:012}", name, (arguments,), mark))
         return parts
 
     def _go_on(self, turn: Turn, calls: list[ToolCall]) -> None:

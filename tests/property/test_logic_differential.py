@@ -1,5 +1,6 @@
 """JSONLogic on both cores, expressions that no scenario would be allowed included: what is malformed, what
-coerces, what costs too much. `test_engine_differential` has the expressions of valid scenarios."""
+coerces, what costs too much. `test_engine_differential` has the expressions of valid scenarios.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety.sim._core import CoreError
-from peripety.sim._pure.operators import OPERATORS
+from peripety.engine._reference.jsonlogic_operators import OPERATORS
+from peripety.engine.backend_protocol import EngineError
 from support.cores import core_named
 from support.random_logic import NAMES, NUMBER_LIKE, PATHS
 
 if TYPE_CHECKING:
-    from peripety.sim._core import Core
+    from peripety.engine.backend_protocol import Backend
+
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 4
 thorough = settings(max_examples=EXAMPLES, deadline=None)
@@ -58,10 +60,10 @@ appetites: list[Any] = [
 ]
 
 
-def verdict(core: Core, logic: Any, over: Any) -> bytes | tuple[str, str, str]:
+def verdict(core: Backend, logic: Any, over: Any) -> bytes | tuple[str, str, str]:
     try:
         return core.evaluate(json.dumps(logic).encode("utf-8"), json.dumps(over).encode("utf-8"))
-    except CoreError as error:
+    except EngineError as error:
         return (error.code, error.message, error.path)
 
 
@@ -80,11 +82,11 @@ def test_any_expression_has_the_same_value_or_error(logic: Any, over: Any) -> No
 def test_a_rule_says_the_same_over_plain_objects_and_over_parsed_data(logic: Any, over: Any) -> None:
     verdicts = []
     for core in map(core_named, ("native", "python")):
-        rule = core.rule(logic, CoreError)
-        for given_data in (over, core.data(over, CoreError)):
+        rule = core.rule(logic, EngineError)
+        for given_data in (over, core.data(over, EngineError)):
             try:
                 verdicts.append(repr(rule.evaluate(given_data)))
-            except CoreError as error:
+            except EngineError as error:
                 verdicts.append(repr((error.code, error.message, error.path)))
     assert len(set(verdicts)) == 1, verdicts
 

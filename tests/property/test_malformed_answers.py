@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.objects.growing import GrowingValue
-from peripety.gateway.objects.structured import parse_json_with_schema
+from peripety.gateway.structured_output.incremental_json import GrowingValue
+from peripety.gateway.structured_output.validator import parse_json_with_schema
 from support.growing import begins
 from support.spoiling import (
     ANYTHING,
@@ -29,6 +29,7 @@ from support.spoiling import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 ORACLE = jsonschema.Draft202012Validator(SCHEMA)
 SEEDS = range(400)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from peripety import sim
+from peripety import engine
+from peripety.engine.schema_validation import validate_against_schema
+from peripety.engine.schemas import SCENARIO_SPEC, schema_document
 from peripety.errors import Severity
-from peripety.scenarios.model import Level
-from peripety.scenarios.random_specs import random_spec
-from peripety.scenarios.writing.asking import Answer
-from peripety.scenarios.writing.judging import Judge
-from peripety.scenarios.writing.manuscript import Manuscript
-from peripety.sim.schema import check
-from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+from peripety.scenario.generation.draft import SpecDraft
+from peripety.scenario.generation.evaluation import SpecEvaluator
+from peripety.scenario.generation.model_client import ModelAnswer
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.types import ValidationLevel
 from support.gated_gateway import answer
 from support.scenarios import WORKERS
 from support.spoiled_specs import spoiled
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from peripety.errors import Finding
+
 
 Json: TypeAlias = "dict[str, Any]"
 Mark: TypeAlias = "tuple[str, str]"
@@ -74,7 +75,7 @@ _ODDITIES: tuple[Any, ...] = (
 
 
 def good_spec(number: int) -> Json:
-    spec: Json = json.loads(random_spec(5, number % 40))
+    spec: Json = json.loads(generate_spec(5, number % 40))
     spec["negativity_budget"]["min_fail_rate"] = 0.25
     return spec
 
@@ -119,10 +120,10 @@ def anything(random: Random, good: Json) -> Json:
 
 async def documents(spoken: list[Json]) -> list[tuple[Mapping[str, Any], tuple[Finding, ...]]]:
     """What there is after each answer, and what is said of it."""
-    manuscript = Manuscript(Judge(Level.STATIC, WORKERS), {}, {"seed": 7})
+    manuscript = SpecDraft(SpecEvaluator(ValidationLevel.STATIC, WORKERS), {}, {"seed": 7})
     after = []
     for number, value in enumerate(spoken, 1):
-        async for _ in manuscript.take(Answer(value, (), number, answer(json.dumps(value)))):
+        async for _ in manuscript.take(ModelAnswer(value, (), number, answer(json.dumps(value)))):
             pass
         after.append((manuscript.document, manuscript.findings))
     return after
@@ -130,7 +131,7 @@ async def documents(spoken: list[Json]) -> list[tuple[Mapping[str, Any], tuple[F
 
 def depth_of(document: Mapping[str, Any]) -> int:
     """How far the engine gets with a document: where its form is wrong, nobody looks at its rules."""
-    return _FORM if check(schema_document(SCENARIO_SPEC), document) else _RULES
+    return _FORM if validate_against_schema(schema_document(SCENARIO_SPEC), document) else _RULES
 
 
 def marks(document: Mapping[str, Any], findings: tuple[Finding, ...]) -> set[Mark]:
@@ -171,7 +172,7 @@ def test_what_is_told_is_what_is_wrong() -> None:
     for model in range(MODELS):
         spoken = answers(Random(model), good_spec(model))
         for document, findings in asyncio.run(documents(spoken)):
-            wrong = {(finding.code, finding.path) for finding in sim.validate(json.dumps(document))}
+            wrong = {(finding.code, finding.path) for finding in engine.validate(json.dumps(document))}
             told = {(finding.code, finding.path) for finding in findings}
             assert wrong <= told, model
 
@@ -184,7 +185,7 @@ def test_whoever_writes_all_of_a_good_document_in_the_end_has_one() -> None:
         spoken = [*answers(Random(model), good), good, good, good]
         (*_, (document, findings)) = asyncio.run(documents(spoken))
         assert findings == (), model
-        assert sim.validate(json.dumps(document)) == []
+        assert engine.validate(json.dumps(document)) == []
 
 
 def test_whatever_is_written_is_told_of_and_never_fails() -> None:

@@ -8,10 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peripety.scenarios.parts import DIVIDED, SECTIONS, assembled, parts
-from peripety.scenarios.writing.merging import merge
-from peripety.scenarios.writing.scope import EVERYTHING, Scope
-from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+from peripety.engine.schemas import SCENARIO_SPEC, schema_document
+from peripety.scenario.generation.merge import EVERYTHING, EditScope, merge
+from peripety.scenario.spec_sections import DIVIDED, SECTIONS, join_parts, split_parts
 from support.specs import action, event, spec
 
 DOCUMENT = spec(
@@ -20,7 +19,7 @@ DOCUMENT = spec(
     random_events=[event("one", [])],
     horizon=9,
 )
-NAMES = [part.name for part in parts(DOCUMENT)]
+NAMES = [part.name for part in split_parts(DOCUMENT)]
 
 junk = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "one", "state.a", "/actions/one"]),
@@ -42,20 +41,20 @@ answers = st.builds(
     st.dictionaries(keys, junk | st.lists(entries, max_size=3), max_size=5),
     st.lists(pointers, max_size=3) | junk,
 )
-scopes = st.frozensets(st.sampled_from([*NAMES, *(name[:1] for name in NAMES)])).map(Scope)
+scopes = st.frozensets(st.sampled_from([*NAMES, *(name[:1] for name in NAMES)])).map(EditScope)
 
 
 def contents(document: Any) -> dict[tuple[str, ...], Any]:
-    return {part.name: part.value for part in parts(document)}
+    return {part.name: part.value for part in split_parts(document)}
 
 
 @given(answer=answers | junk, scope=scopes | st.just(EVERYTHING))
-def test_what_an_answer_may_not_change_is_as_it_was(answer: Any, scope: Scope) -> None:
+def test_what_an_answer_may_not_change_is_as_it_was(answer: Any, scope: EditScope) -> None:
     before = json.dumps([DOCUMENT, answer])
     merged = merge(DOCUMENT, answer, scope)
     assert json.dumps([DOCUMENT, answer]) == before
     now = contents(merged.document)
-    assert assembled(now) == merged.document
+    assert join_parts(now) == merged.document
     for name, value in contents(DOCUMENT).items():
         if not scope.holds(name):
             assert now[name] == value

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Severity
 from support.cores import CORE_NAMES, core_named, program_on
 from support.strategies import changes, literal_specs
@@ -21,7 +21,8 @@ from support.strategies import changes, literal_specs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.sim import Program
+    from peripety.engine import Program
+
 
 Json = dict[str, Any]
 
@@ -52,12 +53,12 @@ def _value(change: Json) -> Any:
 
 
 def same(first: Any, second: Any) -> bool:
-    return sim.canonical(first) == sim.canonical(second)
+    return engine.canonicalize(first) == engine.canonicalize(second)
 
 
 def has_precedent(scenario: Json, change: Json) -> bool:
-    op, path, value = change["op"], sim.parse_path(change["path"]), _value(change)
-    there = [effect for effect in writes(scenario) if sim.parse_path(effect["path"]) == path]
+    op, path, value = change["op"], engine.parse_path(change["path"]), _value(change)
+    there = [effect for effect in writes(scenario) if engine.parse_path(effect["path"]) == path]
     if op in {"inc", "dec"}:
         return any(effect["op"] in {"inc", "dec"} and abs(value) <= abs(effect["value"]) for effect in there)
     alike = [effect for effect in there if effect["op"] == op]
@@ -78,8 +79,8 @@ def numbers_in(value: Any) -> Iterator[float]:
 
 
 def is_granted(grant: Json, change: Json) -> bool:
-    op, path, value = change["op"], sim.parse_path(change["path"]), _value(change)
-    above = sim.parse_path(grant["path"])
+    op, path, value = change["op"], engine.parse_path(change["path"]), _value(change)
+    above = engine.parse_path(grant["path"])
     if op in {"inc", "dec"} and value < 0:
         op = {"inc": "dec", "dec": "inc"}[op]
     within = all(abs(number) <= grant.get("max_magnitude", float("inf")) for number in numbers_in(value))
@@ -110,7 +111,7 @@ def _nudged(effect: Json, nudge: float) -> Json:
 
 def compiled(name: str, scenario: Json) -> Program | None:
     document = json.dumps(scenario).encode("utf-8")
-    if any(finding.severity is Severity.ERROR for finding in sim.validate(document)):
+    if any(finding.severity is Severity.ERROR for finding in engine.validate(document)):
         return None
     return program_on(core_named(name), document)
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fuzz.comparison import Programs, compare_dry_runs, is_valid
-from peripety.sim import PERSONAS
+from peripety.engine import PERSONAS
 from support.cores import core_named
 from support.random_specs import SHAPES, random_spec
 

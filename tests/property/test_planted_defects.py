@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety import sim
-from peripety.scenarios.certificates.certifying import certificate_of
-from peripety.scenarios.certificates.model import CertificateOptions
-from peripety.scenarios.random_specs import random_spec
-from peripety.workers import Workers
+from peripety import engine
+from peripety.core.concurrency import WorkerPool
+from peripety.scenario.certificate.certifier import build_certificate
+from peripety.scenario.certificate.types import CertificateOptions
+from peripety.scenario.spec_generator.generator import generate_spec
 from support.planting import DEFECTS, plant
 
 if TYPE_CHECKING:
     from peripety.errors import Finding
 
+
 SEED = 20
-IS_NATIVE = sim.BACKEND == "native"
+IS_NATIVE = engine.BACKEND == "native"
 # Without the native core those who look ahead take minutes; what only they show is left out there.
-PLAYING = sim.PERSONAS if IS_NATIVE else ("idle", "random")
+PLAYING = engine.PERSONAS if IS_NATIVE else ("idle", "random")
 SHOWN = [
     defect
     for defect in DEFECTS
@@ -35,13 +36,13 @@ WINNABLE = 1_000 if IS_NATIVE else 30
 
 def checked(document: bytes) -> list[Finding]:
     """Everything that is said of a document: by the checks, or else by its certificate."""
-    findings = sim.validate(document)
+    findings = engine.validate(document)
     if findings:
         return findings
-    workers = Workers()
+    workers = WorkerPool()
     try:
         options = CertificateOptions(personas=PLAYING, max_runs=RUNS)
-        return [*asyncio.run(certificate_of(sim.compile(document), options, workers)).findings]
+        return [*asyncio.run(build_certificate(engine.compile(document), options, workers)).findings]
     finally:
         workers.close()
 
@@ -53,7 +54,7 @@ def missed() -> dict[str, list[str]]:
     for number, defect in enumerate(SHOWN):
         found[defect] = []
         for index in range(PLANTED):
-            document, codes = plant(random_spec(SEED, number * PLANTED + index), defect, Random(index))
+            document, codes = plant(generate_spec(SEED, number * PLANTED + index), defect, Random(index))
             said = {finding.code for finding in checked(document)}
             if not said & codes:
                 found[defect].append(f"{index}: {', '.join(sorted(said)) or 'nothing'}")
@@ -77,7 +78,7 @@ def test_what_can_be_won_is_never_called_unwinnable() -> None:
     proofs: Counter[str] = Counter()
     winnable = index = 0
     while winnable < WINNABLE:
-        program = sim.compile(random_spec(SEED + 1, index))
+        program = engine.compile(generate_spec(SEED + 1, index))
         index += 1
         if program.spec.get("win_conditions"):
             winnable += 1

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.policies import compare_policy
-from peripety import sim
-from peripety.sim._core import CoreError
-from peripety.sim._pure.policies.entries import Entries
-from peripety.sim.policies.requests import encoded
-from peripety.sim.policies.types import ToolRequest
+from peripety import engine
+from peripety.engine._reference.policy_values import EntrySet
+from peripety.engine.backend_protocol import EngineError
+from peripety.engine.policies.requests import encode_requests
+from peripety.engine.policies.types import ToolRequest
 from support.cores import core_named
 from support.policy_documents import policy_spec, rule
 from support.random_texts import PIECES
@@ -48,8 +48,8 @@ def test_texts_are_read_and_compared_the_same(kind: str, among: list[str], value
     if not all(_is_entry(kind, entry) for entry in among):
         among = ["a@a.b"]
     matcher = {"argument_roles": ["target"], "kind": kind, "among": among}
-    document = sim.canonical(policy_spec(rules=[rule("r", "deny", arguments=[matcher])]))
-    asked = encoded([ToolRequest("s", "t", {"a": value}) for value in values])
+    document = engine.canonicalize(policy_spec(rules=[rule("r", "deny", arguments=[matcher])]))
+    asked = encode_requests([ToolRequest("s", "t", {"a": value}) for value in values])
     results = []
     for name in ("python", "native"):
         policy = core_named(name).policy(document)
@@ -61,8 +61,8 @@ def test_texts_are_read_and_compared_the_same(kind: str, among: list[str], value
 
 def _is_entry(kind: str, text: str) -> bool:
     try:
-        Entries(kind, [text])
-    except CoreError:
+        EntrySet(kind, [text])
+    except EngineError:
         return False
     return not text.startswith("@")
 
@@ -99,11 +99,11 @@ def test_requests_as_they_are_mean_what_their_json_means(arguments: dict[str, An
     logic = {"in": ["a", {"cat": [{"var": "arguments.a"}, {"var": "arguments.b"}, {"var": "roles"}]}]}
     matcher = {"argument_roles": ["target"], "kind": "identifier", "among": ["a"]}
     rules = [rule("r", "deny", arguments=[matcher]), rule("q", "deny", logic=logic)]
-    policy = core_named("native").policy(sim.canonical(policy_spec(rules=rules)))
+    policy = core_named("native").policy(engine.canonicalize(policy_spec(rules=rules)))
     request = ToolRequest("s", "t", arguments, roles)
     read = policy.read([request])
     if read is not None:
-        from_json = policy.requests(encoded([request]))
+        from_json = policy.requests(encode_requests([request]))
         assert policy.deciding(read) == policy.deciding(from_json)
         assert policy.matches(read, None) == policy.matches(from_json, None)
         assert policy.unevaluated(read, 0) == policy.unevaluated(from_json, 0)
@@ -114,11 +114,11 @@ def test_requests_as_they_are_mean_what_their_json_means(arguments: dict[str, An
     assert left == (b"\1" if decided is None else b"")
     if decided is not None:
         assert each == pack("<i", decided)
-        assert policy.deciding(policy.requests(encoded([request]))) == (each, b"")
+        assert policy.deciding(policy.requests(encode_requests([request]))) == (each, b"")
 
 
 def test_ordinary_requests_are_read_as_they_are_and_unusual_ones_are_left() -> None:
-    policy = core_named("native").policy(sim.canonical(policy_spec(rules=[rule("r", "deny")])))
+    policy = core_named("native").policy(engine.canonicalize(policy_spec(rules=[rule("r", "deny")])))
     ordinary = ToolRequest("s", "t", {"a": ["x", 1, 0.5, None, True, {"b": {}}]}, ("r",))
     assert policy.read([ordinary] * 3) is not None
     assert policy.decided(ordinary) == 0

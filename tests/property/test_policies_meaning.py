@@ -13,16 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
+from peripety import engine
+from peripety.engine.documents import canonicalize_document
+from peripety.engine.policies.policy import Policy
+from peripety.engine.policies.types import NO_RULE, UNKNOWN_TOOL, Decision, ToolRequest
 from peripety.errors import Severity
-from peripety.sim.documents import canonical_document
-from peripety.sim.policies.policy import Policy
-from peripety.sim.policies.types import NO_RULE, UNKNOWN_TOOL, Decision, ToolRequest
 from support.cores import CORE_NAMES, core_named
 from support.policy_documents import policy_spec, rule, tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 Json = Any
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "30"))
@@ -124,7 +125,7 @@ specs = st.builds(
 
 
 def compiled(name: str, spec: Json) -> Policy:
-    document = canonical_document(json.dumps(spec))
+    document = canonicalize_document(json.dumps(spec))
     return Policy(document, core_named(name).policy(document))
 
 
@@ -308,11 +309,11 @@ def test_the_order_of_keys_and_the_spelling_do_not_matter(spec: Json, seed: int)
             return {key: shuffled(value[key]) for key in random.sample([*value], len(value))}
         return [shuffled(item) for item in value] if isinstance(value, list) else value
 
-    found = sim.validate_policy(json.dumps(spec))
-    assert sim.validate_policy(json.dumps(shuffled(spec), indent=2)) == found
+    found = engine.validate_policy(json.dumps(spec))
+    assert engine.validate_policy(json.dumps(shuffled(spec), indent=2)) == found
     if any(finding.severity is Severity.ERROR for finding in found):
         return
-    policy = sim.compile_policy(json.dumps(spec))
-    again = sim.compile_policy(json.dumps(shuffled(spec), indent=2, ensure_ascii=False))
+    policy = engine.compile_policy(json.dumps(spec))
+    again = engine.compile_policy(json.dumps(shuffled(spec), indent=2, ensure_ascii=False))
     assert again.policy_hash == policy.policy_hash
-    assert sim.compile_policy(policy.document).document == policy.document
+    assert engine.compile_policy(policy.document).document == policy.document

@@ -8,32 +8,39 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.policies.analysis.comparing import compare
-from peripety.policies.analysis.differences import difference
-from peripety.policies.analysis.issues import analyze
-from peripety.policies.analysis.reaching import reach
-from peripety.policies.analysis.replaying import Replay
-from peripety.policies.analysis.verdicts import Differs, Equivalent, Reached, Target, Undecided, Unreachable
-from peripety.policies.model import RuleIssueKind
+from peripety.policy.analysis.differences import find_differences
+from peripety.policy.analysis.engine_replay import EngineReplay
+from peripety.policy.analysis.equivalence import (
+    Differs,
+    Equivalent,
+    Reached,
+    ReachTarget,
+    Undecided,
+    Unreachable,
+    compare_variants,
+)
+from peripety.policy.analysis.lint import find_requests, find_rule_issues
+from peripety.policy.types import RuleIssueKind
 from support.listed_policies import all_requests, listed_policy, listed_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from peripety.sim.policies.policy import Policy
+    from peripety.engine.policies.policy import Policy
+
 
 _REQUESTS = all_requests()
 _SEEDS = range(8)
 
 
 @lru_cache(maxsize=2)
-def _drawn(seed: int, *, opaque: bool = False) -> tuple[Policy, Replay]:
+def _drawn(seed: int, *, opaque: bool = False) -> tuple[Policy, EngineReplay]:
     policy = listed_policy(Random(seed), opaque=opaque)
-    return policy, Replay(policy, _REQUESTS)
+    return policy, EngineReplay(policy, _REQUESTS)
 
 
-def _issues(policy: Policy, replay: Replay) -> Iterator[tuple[str, RuleIssueKind]]:
+def _issues(policy: Policy, replay: EngineReplay) -> Iterator[tuple[str, RuleIssueKind]]:
     rules = policy.rules
     for number, rule in enumerate(rules):
         takes = replay.takes(rule)
@@ -64,7 +71,7 @@ def _variants(policy: Policy, random: Random, *, opaque: bool) -> Iterator[tuple
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_issues_are_those_that_all_requests_show(seed: int) -> None:
     policy, replay = _drawn(seed)
-    found = analyze(policy)
+    found = find_rule_issues(policy)
     assert [(one.rule_id, one.kind) for one in found] == [*_issues(policy, replay)]
     assert all((one.witness is None) == (one.kind is RuleIssueKind.DEAD) for one in found)
 
@@ -73,7 +80,7 @@ def test_issues_are_those_that_all_requests_show(seed: int) -> None:
 def test_variants_compare_as_all_requests_show(seed: int) -> None:
     policy, replay = _drawn(seed)
     variants = [*_variants(policy, Random(seed), opaque=False)]
-    for variant, verdict in zip(variants, compare(policy, variants), strict=True):
+    for variant, verdict in zip(variants, compare_variants(policy, variants), strict=True):
         assert isinstance(verdict, Differs if replay.differing(policy.rules, variant) else Equivalent)
 
 
@@ -81,22 +88,22 @@ def test_variants_compare_as_all_requests_show(seed: int) -> None:
 def test_parts_of_rules_are_reached_if_some_request_does(seed: int) -> None:
     policy, replay = _drawn(seed)
     targets = [*_targets(policy)]
-    for target, found in zip(targets, reach(policy, targets), strict=True):
+    for target, found in zip(targets, find_requests(policy, targets), strict=True):
         assert isinstance(found, Reached if _reaching(policy, target, replay) else Unreachable)
 
 
-def _targets(policy: Policy) -> Iterator[Target]:
+def _targets(policy: Policy) -> Iterator[ReachTarget]:
     for number, rule in enumerate(policy.rules):
-        yield Target(number, decides=True)
+        yield ReachTarget(number, decides=True)
         for name, member in rule["when"].items():
             others = {key: one for key, one in rule["when"].items() if key != name}
             before = (others,) if others else ()
-            yield Target(number, holds=(*before, {name: member}))
-            yield Target(number, holds=before, fails=({name: member},))
-    yield Target(len(policy.rules))
+            yield ReachTarget(number, holds=(*before, {name: member}))
+            yield ReachTarget(number, holds=before, fails=({name: member},))
+    yield ReachTarget(len(policy.rules))
 
 
-def _reaching(policy: Policy, target: Target, replay: Replay) -> int:
+def _reaching(policy: Policy, target: ReachTarget, replay: EngineReplay) -> int:
     found = replay.asked(policy.rules[: target.rule])
     if target.decides:
         found &= replay.takes(policy.rules[target.rule])
@@ -112,7 +119,7 @@ def test_differences_are_those_that_requests_show(seed: int) -> None:
     before, after = (_drawn(one)[0] for one in (seed, seed + 1))
     if seed % 5 == 0:
         after = before
-    found = difference(before, after, max_examples=1000)
+    found = find_differences(before, after, max_examples=1000)
     decided = zip(before.decide_many(_REQUESTS), after.decide_many(_REQUESTS), strict=True)
     shown = {(one.rule_id, other.rule_id) for one, other in decided if one.decision is not other.decision}
     told = {(one.before.rule_id, one.after.rule_id) for one in found.changes}
@@ -125,10 +132,10 @@ def test_differences_are_those_that_requests_show(seed: int) -> None:
 def test_what_cannot_be_looked_into_never_leads_to_a_wrong_word(seed: int) -> None:
     policy, replay = _drawn(seed, opaque=True)
     real = dict(_issues(policy, replay))
-    for issue in analyze(policy):
+    for issue in find_rule_issues(policy):
         # What it cannot tell apart from an invariant is at worst blamed on more rules.
         assert issue.rule_id in real
     variants = [*_variants(policy, Random(seed), opaque=True)]
-    for variant, verdict in zip(variants, compare(policy, variants), strict=True):
+    for variant, verdict in zip(variants, compare_variants(policy, variants), strict=True):
         differing = bool(replay.differing(policy.rules, variant))
         assert isinstance(verdict, Undecided) or isinstance(verdict, Differs) is differing

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.policies.analysis.comparing import compare
-from peripety.policies.analysis.issues import analyze
-from peripety.policies.analysis.verdicts import Differs, Equivalent
-from peripety.policies.model import RuleIssueKind
+from peripety.policy.analysis.equivalence import Differs, Equivalent, compare_variants
+from peripety.policy.analysis.lint import find_rule_issues
+from peripety.policy.types import RuleIssueKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from peripety.sim.policies.policy import Policy
+    from peripety.engine.policies.policy import Policy
+
 
 pytest.importorskip("z3", reason="z3-solver is not installed: no oracle for the analysis of policies")
 
@@ -44,7 +44,7 @@ def test_variants_compare_as_the_solver_says(seed: int) -> None:
     policy, oracle = oracle_policy(random), Oracle()
     variants = [*_variants(policy, random)]
     original = oracle.decided(policy.rules)
-    for variant, verdict in zip(variants, compare(policy, variants), strict=True):
+    for variant, verdict in zip(variants, compare_variants(policy, variants), strict=True):
         differs = oracle.is_possible(original != oracle.decided(variant))
         assert isinstance(verdict, Differs if differs else Equivalent)
 
@@ -65,7 +65,7 @@ def test_issues_are_those_that_the_solver_finds(seed: int) -> None:
             oracle.decided(rules) != oracle.decided((*rules[:number], *rules[number + 1 :]))
         ):
             expected.append((rule["id"], RuleIssueKind.REDUNDANT))
-    assert [(one.rule_id, one.kind) for one in analyze(policy)] == expected
+    assert [(one.rule_id, one.kind) for one in find_rule_issues(policy)] == expected
 
 
 def _not(formula: Any) -> Any:

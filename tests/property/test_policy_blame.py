@@ -5,26 +5,24 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peripety import sim
-from peripety.policies.compiling.blame import Attribution, ruling
-from peripety.policies.compiling.merging import corrected, request_key, without_repetition
-from peripety.policies.compiling.suite import Suite
-from peripety.policies.model import (
-    Blame,
-    Decided,
-    Decision,
+from peripety import engine
+from peripety.engine.policies.types import Decision, DecisionResult, ToolRequest
+from peripety.policy.authoring.judge import JudgeAttribution, resolve_attributions
+from peripety.policy.authoring.scenario_merge import apply_corrections, drop_repeated, request_key
+from peripety.policy.authoring.scenario_suite import ScenarioSuite
+from peripety.policy.types import (
+    AnnotatedTool,
     Expectation,
+    FaultAttribution,
     ScenarioFeedback,
+    ScenarioOrigin,
     ScenarioResult,
-    ScenarioSource,
     TestScenario,
-    ToolAnnotation,
-    ToolRequest,
 )
 
-TOOL = ToolAnnotation("a", "read")
-POLICY = sim.compile_policy(
-    sim.canonical(
+TOOL = AnnotatedTool("a", "read")
+POLICY = engine.compile_policy(
+    engine.canonicalize(
         {
             "policy_version": "1.0",
             "id": "a",
@@ -47,16 +45,16 @@ handwritten = st.lists(
         st.sampled_from(("fifth", "sixth")),
         st.sampled_from(REQUESTS),
         expectations,
-        source=st.just(ScenarioSource.HANDWRITTEN),
+        source=st.just(ScenarioOrigin.HANDWRITTEN),
     ),
     max_size=2,
     unique_by=(lambda one: one.description, lambda one: request_key(one.request)),
 )
 words = st.lists(
     st.builds(
-        Attribution,
+        JudgeAttribution,
         st.sampled_from((*NAMES, "fifth", "sixth", "first (2)", "unheard of")),
-        st.sampled_from(Blame),
+        st.sampled_from(FaultAttribution),
         st.just("so it says"),
         st.none() | expectations,
     ),
@@ -70,13 +68,13 @@ rounds = st.lists(st.tuples(decisions, words, written, st.booleans()), min_size=
 def test_whatever_is_said_round_after_round_no_request_that_must_not_be_allowed_comes_to_expect_it(
     by_hand: list[TestScenario],
     first: list[TestScenario],
-    said: list[tuple[dict[bytes, Decision], list[Attribution], list[TestScenario], bool]],
+    said: list[tuple[dict[bytes, Decision], list[JudgeAttribution], list[TestScenario], bool]],
 ) -> None:
-    suite = Suite(POLICY, [TOOL], by_hand, lambda _finding: None)
+    suite = ScenarioSuite(POLICY, [TOOL], by_hand, lambda _finding: None)
     suite.take(suite.sift(first).kept)
     safe = {_key(one) for one in suite.scenarios if one.expected_decision is not Expectation.ALLOW}
     for decided, attributions, replacements, replace_corrected in said:
-        found = ruling(_failures(suite.scenarios, decided), attributions)
+        found = resolve_attributions(_failures(suite.scenarios, decided), attributions)
         suite.correct(found.corrections)
         feedback = ScenarioFeedback(corrections=found.corrections)
         suite.replace(feedback, replacements, replace_corrected=replace_corrected)
@@ -84,17 +82,17 @@ def test_whatever_is_said_round_after_round_no_request_that_must_not_be_allowed_
         assert not allowed & safe
         safe |= {*map(_key, suite.scenarios)} - allowed
         assert safe <= {_key(one) for one in (*suite.scenarios, *suite.replaced)}
-        assert [one for one in suite.scenarios if one.source is ScenarioSource.HANDWRITTEN] == by_hand
+        assert [one for one in suite.scenarios if one.source is ScenarioOrigin.HANDWRITTEN] == by_hand
         assert len({*map(_key, suite.scenarios)}) == len(suite.scenarios)
 
 
 @given(written, decisions, words)
 def test_every_failure_that_is_not_put_right_is_a_problem_of_the_rules(
-    first: list[TestScenario], decided: dict[bytes, Decision], attributions: list[Attribution]
+    first: list[TestScenario], decided: dict[bytes, Decision], attributions: list[JudgeAttribution]
 ) -> None:
-    suite = without_repetition(first)
-    found = ruling(_failures(suite, decided), attributions)
-    after = corrected(suite, found.corrections)
+    suite = drop_repeated(first)
+    found = resolve_attributions(_failures(suite, decided), attributions)
+    after = apply_corrections(suite, found.corrections)
     still = {one.scenario.description for one in _failures(after, decided)}
     assert {problem.description for problem in found.problems} == still
 
@@ -105,7 +103,9 @@ def _key(scenario: TestScenario) -> bytes:
 
 def _failures(suite: tuple[TestScenario, ...], decided: dict[bytes, Decision]) -> list[ScenarioResult]:
     results = (
-        ScenarioResult(one, Decided(decided[request_key(one.request)], "r", by_invariant=False, reasons=()))
+        ScenarioResult(
+            one, DecisionResult(decided[request_key(one.request)], "r", by_invariant=False, reasons=())
+        )
         for one in suite
     )
     return [result for result in results if not result.passed]

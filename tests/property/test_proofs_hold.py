@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
+from peripety import engine
 from support.proof_truth import is_contradicted, replayed
 from support.random_specs import SHAPES, random_spec
 from support.strategies import specs
@@ -25,10 +25,10 @@ RUNS = 32
 
 
 def holds(spec: dict[str, Any]) -> None:
-    program = sim.compile(json.dumps(spec))
+    program = engine.compile(json.dumps(spec))
     proofs = program.proofs()
     general = [proof for proof in proofs if proof.code not in {"TYPE_ERROR", "RUNAWAY_GROWTH"}]
-    for persona in sim.PERSONAS if general else ():
+    for persona in engine.PERSONAS if general else ():
         report = program.dry_run(runs=RUNS, persona=persona, detail=True)
         for proof in general:
             assert not is_contradicted(program, proof, report), (persona, proof)
@@ -55,6 +55,6 @@ def test_something_is_found_in_some_scenarios_and_nothing_in_others(shape: str) 
     codes = {
         proof.code
         for seed in range(12)
-        for proof in sim.compile(json.dumps(random_spec(seed, shape=shape))).proofs()
+        for proof in engine.compile(json.dumps(random_spec(seed, shape=shape))).proofs()
     }
     assert {"DEAD_ACTION", "IMPOSSIBLE_LOSS", "UNREACHABLE_WIN"} <= codes

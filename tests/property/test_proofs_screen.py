@@ -11,14 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.reference import numeric_spec
-from peripety.scenarios.random_specs import random_spec as sound_spec
-from peripety.sim.proofs import prove
+from peripety.engine.static_analysis.claims import prove
+from peripety.scenario.spec_generator.generator import generate_spec as sound_spec
 from support.cores import core_named
 from support.random_specs import SHAPES, random_spec
 from support.strategies import specs
 
 if TYPE_CHECKING:
-    from peripety.sim import Proof
+    from peripety.engine import Proof
+
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "60"))
 thorough = settings(

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety.sim._core import CoreError
+from peripety.engine.backend_protocol import EngineError
 from support.cores import core_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 2
 
@@ -41,7 +42,7 @@ objects = st.recursive(
 def outcome(call: Callable[[], Any]) -> tuple[str, ...]:
     try:
         return (repr(call()),)
-    except CoreError as error:
+    except EngineError as error:
         return (error.code, error.message, error.path)
 
 
@@ -50,11 +51,11 @@ def outcome(call: Callable[[], Any]) -> tuple[str, ...]:
 def test_any_objects_have_the_same_value_or_error(logic: Any, over: Any) -> None:
     def evaluated(name: str) -> list[tuple[str, ...]]:
         core = core_named(name)
-        whole = core.rule({"var": ""}, CoreError)
+        whole = core.rule({"var": ""}, EngineError)
         return [
             outcome(lambda: whole.evaluate(over)),
-            outcome(lambda: whole.evaluate(core.data(over, CoreError))),
-            outcome(lambda: core.rule(logic, CoreError).evaluate(over)),
+            outcome(lambda: whole.evaluate(core.data(over, EngineError))),
+            outcome(lambda: core.rule(logic, EngineError).evaluate(over)),
         ]
 
     assert evaluated("native") == evaluated("python")

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.sim.patterns import Matcher, Pattern, Subject, TextKind, TextPattern
-from peripety.simulator import Simulator
-from peripety.simulator.analysis import Code, check
-from peripety.simulator.in_process import MODEL
-from peripety.simulator.scenario.model import Response, Rule, Scenario, Turn
-from peripety.simulator.script import Position, Script
+from peripety.engine.patterns.matcher import PatternMatcher
+from peripety.engine.patterns.syntax import MatchSubject, Pattern, TextKind, TextPattern
+from peripety.llmsim import Simulator
+from peripety.llmsim.in_process import DEFAULT_MODEL
+from peripety.llmsim.lint.script_lint import FlawCode, lint_script
+from peripety.llmsim.script.types import Script, ScriptResponse, ScriptRule, ScriptTurn
+from peripety.llmsim.script_engine import ScriptEngine, ScriptPosition
 
 if TYPE_CHECKING:
-    from peripety.simulator.analysis import Flaw
+    from peripety.llmsim.lint.script_lint import Flaw
+
 
 TEXTS = ["".join(letters) for length in range(5) for letters in product("abc", repeat=length)]
-SAID = Response("said")
+SAID = ScriptResponse("said")
 REGEXES = (
     "^a",
     "b$",
@@ -48,29 +50,29 @@ def random_pattern(random: Random) -> Pattern:
     return Pattern(TextPattern(kind, "" if kind is TextKind.ANY else text))
 
 
-def random_scenario(random: Random) -> Scenario:
+def random_scenario(random: Random) -> Script:
     rules = tuple(
-        Rule(
+        ScriptRule(
             random_pattern(random),
             SAID,
             max_matches=random.choice((None, None, None, 0, 1, 2)),
-            turns=tuple(Turn(random_pattern(random), SAID) for _ in range(random.choice((0, 0, 1, 2)))),
+            turns=tuple(ScriptTurn(random_pattern(random), SAID) for _ in range(random.choice((0, 0, 1, 2)))),
         )
         for _ in range(random.randint(1, 4))
     )
-    return Scenario(rules, default_response=random.choice((None, SAID)))
+    return Script(rules, default_response=random.choice((None, SAID)))
 
 
-def reached(scenario: Scenario) -> set[str]:
+def reached(scenario: Script) -> set[str]:
     """Every label that some conversation of short prompts gets."""
-    script = Script(scenario)
+    script = ScriptEngine(scenario)
     labels: set[str] = set()
-    begin: tuple[Position | None, tuple[int, ...]] = None, (0,) * len(scenario.responses)
+    begin: tuple[ScriptPosition | None, tuple[int, ...]] = None, (0,) * len(scenario.responses)
     seen, pending = {begin}, [begin]
     while pending:
         position, counts = pending.pop()
         for text in TEXTS:
-            advance = script.advance(Subject(text, MODEL), position, dict(enumerate(counts)))
+            advance = script.advance(MatchSubject(text, DEFAULT_MODEL), position, dict(enumerate(counts)))
             if advance.match is not None:
                 labels.add(advance.match.label)
             after = (
@@ -83,7 +85,7 @@ def reached(scenario: Scenario) -> set[str]:
     return labels
 
 
-def replayed(scenario: Scenario, flaw: Flaw) -> list[str | None]:
+def replayed(scenario: Script, flaw: Flaw) -> list[str | None]:
     with Simulator(scenario) as simulator:
         return [simulator.execute(said.text, model=said.model).label for said in flaw.witness]
 
@@ -101,9 +103,9 @@ def label(place: str) -> str:
 def test_no_alarm_is_false_and_every_witness_shows_what_is_said(seed: int) -> None:
     scenario = random_scenario(Random(seed))
     labels = reached(scenario)
-    for flaw in check(scenario):
+    for flaw in lint_script(scenario):
         match flaw.code:
-            case Code.STALLING_SEQUENCE:
+            case FlawCode.STALLING_SEQUENCE:
                 *before, last = replayed(scenario, flaw)
                 rule = label(flaw.place).partition(".")[0]
                 assert last != label(flaw.place)
@@ -118,9 +120,9 @@ def test_a_rule_behind_one_that_takes_as_much_is_found(seed: int) -> None:
     random = Random(seed)
     scenario = random_scenario(random)
     taker = replace(random.choice(scenario.responses), max_matches=None)
-    planted = Scenario((*scenario.responses, taker, taker), default_response=scenario.default_response)
+    planted = Script((*scenario.responses, taker, taker), default_response=scenario.default_response)
     place = f"responses[{len(scenario.responses) + 1}]"
-    assert {flaw.place.partition(".")[0] for flaw in check(planted)} >= {place}
+    assert {flaw.place.partition(".")[0] for flaw in lint_script(planted)} >= {place}
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -128,17 +130,19 @@ def test_rules_that_have_all_a_share_are_left_alone(seed: int) -> None:
     random = Random(seed)
     texts = random.sample([text for text in TEXTS if len(text) == 3], k=5)
     rules = tuple(
-        Rule(
+        ScriptRule(
             Pattern(TextPattern(random.choice((TextKind.EXACT, TextKind.GLOB)), text)),
             SAID,
-            turns=(Turn(Pattern(), SAID),),
+            turns=(ScriptTurn(Pattern(), SAID),),
         )
         for text in texts
     )
-    assert check(Scenario((*rules, Rule(Pattern(), SAID)))) == []
+    assert lint_script(Script((*rules, ScriptRule(Pattern(), SAID)))) == []
 
 
 def test_short_texts_tell_these_patterns_apart() -> None:
     patterns = [Pattern(TextPattern(TextKind.REGEX, regex)) for regex in REGEXES]
-    answered = {tuple(Matcher([each]).matches(0, Subject(text)) for text in TEXTS) for each in patterns}
+    answered = {
+        tuple(PatternMatcher([each]).matches(0, MatchSubject(text)) for text in TEXTS) for each in patterns
+    }
     assert len(answered) == len(REGEXES)

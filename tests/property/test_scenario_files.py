@@ -11,32 +11,36 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peripety.sim.patterns import Pattern, TextKind, TextPattern
-from peripety.simulator.failures.kinds import KINDS
-from peripety.simulator.model import Stop
-from peripety.simulator.scenario.load import document_to_scenario, read_scenario
-from peripety.simulator.scenario.model import (
+from peripety.engine.patterns.syntax import Pattern, TextKind, TextPattern
+from peripety.llmsim.faults.kinds import KINDS
+from peripety.llmsim.script.files import (
+    parse_script,
+    script_from_document,
+    script_to_document,
+    to_toml,
+    write_script,
+)
+from peripety.llmsim.script.sources import ScriptError, SourcePositions
+from peripety.llmsim.script.types import (
     ClockMode,
     CountScope,
-    Failure,
-    Limit,
+    Fault,
     Pace,
-    Response,
-    Rule,
-    Scenario,
+    RateLimit,
+    Script,
     ScriptedCall,
     ScriptedUsage,
-    Turn,
+    ScriptResponse,
+    ScriptRule,
+    ScriptTurn,
 )
-from peripety.simulator.scenario.places import Places
-from peripety.simulator.scenario.problems import ScenarioError
-from peripety.simulator.scenario.toml import to_toml
-from peripety.simulator.scenario.write import scenario_to_document, write_scenario
+from peripety.llmsim.types import SimStopReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.simulator.scenario.problems import FieldPath, Place
+    from peripety.llmsim.script.sources import FieldPath, SourcePosition
+
 
 # ---- documents
 
@@ -82,7 +86,7 @@ def fields(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
         yield from fields(inner, (*path, step))
 
 
-def following(text: str, place: Place) -> str:
+def following(text: str, place: SourcePosition) -> str:
     lines = text.split("\n")
     return "\n".join(lines[place.line - 1 :])[place.column - 1 :]
 
@@ -95,7 +99,7 @@ def test_every_field_of_a_json_text_is_found_where_it_is(
     document: dict[str, Any], indent: int | None, ascii_only: bool
 ) -> None:
     text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
-    places = Places(text, format="json")
+    places = SourcePositions(text, format="json")
     decoder = json.JSONDecoder()
     for path, value in fields(document):
         rest = following(text, places.find(path))
@@ -218,7 +222,7 @@ def test_every_field_of_a_toml_text_is_found_in_its_line(
 ) -> None:
     document, text, lines = written
     assert tomllib.loads(text) == document
-    places = Places(text, format="toml")
+    places = SourcePositions(text, format="toml")
     assert {path: places.find(path).line for path, _ in fields(document)} == lines
 
 
@@ -259,25 +263,25 @@ usages = st.builds(
 ) | st.builds(ScriptedUsage, st.none(), st.just(9), st.none() | st.integers(0, 9))
 calls = st.lists(st.builds(ScriptedCall, texts, json_values), min_size=1, max_size=2).map(tuple)
 spoken = st.builds(
-    Response,
+    ScriptResponse,
     texts,
     texts,
     st.none(),
     calls,
-    st.none() | st.sampled_from(Stop),
+    st.none() | st.sampled_from(SimStopReason),
     st.none() | usages,
     st.integers(0, 10**6),
     st.none() | paces,
 )
 responses = (
-    st.builds(Response, texts)
+    st.builds(ScriptResponse, texts)
     | spoken
-    | st.builds(Response, reasoning=texts, refusal=texts, delay_ms=st.integers(0, 9))
+    | st.builds(ScriptResponse, reasoning=texts, refusal=texts, delay_ms=st.integers(0, 9))
 )
 
 
 @st.composite
-def failures(draw: st.DrawFn) -> Failure:
+def failures(draw: st.DrawFn) -> Fault:
     name = draw(st.sampled_from(sorted(KINDS)))
     settings = KINDS[name].defaults
     for setting, about in KINDS[name].settings.items():
@@ -292,22 +296,22 @@ def failures(draw: st.DrawFn) -> Failure:
     times, of, probability = draw(
         st.sampled_from([(None, None, None), (3, None, None), (3, 10, None), (None, None, 0.25)])
     )
-    return Failure(name, settings, times, of, probability)
+    return Fault(name, settings, times, of, probability)
 
 
 always_failing = st.sampled_from([name for name, kind in KINDS.items() if not kind.spoils]).map(
-    lambda name: Failure(name, KINDS[name].defaults)
+    lambda name: Fault(name, KINDS[name].defaults)
 )
 steps = st.tuples(responses, st.none()) | st.tuples(spoken, failures()) | st.tuples(st.none(), always_failing)
-turns = st.tuples(patterns, steps).map(lambda drawn: Turn(drawn[0], *drawn[1]))
+turns = st.tuples(patterns, steps).map(lambda drawn: ScriptTurn(drawn[0], *drawn[1]))
 rules = st.builds(
-    lambda turn, count, turns, name: Rule(turn.expect, turn.response, turn.failure, count, turns, name),
+    lambda turn, count, turns, name: ScriptRule(turn.expect, turn.response, turn.failure, count, turns, name),
     turns,
     st.none() | counts,
     st.lists(turns, max_size=2).map(tuple),
     st.none() | texts,
 )
-limits = st.builds(Limit, st.sampled_from(["*", "m-[ab]"]), *[st.none() | st.integers(1, 10**6)] * 5)
+limits = st.builds(RateLimit, st.sampled_from(["*", "m-[ab]"]), *[st.none() | st.integers(1, 10**6)] * 5)
 moments = st.builds(
     lambda seconds, micros: (
         datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds, microseconds=micros)
@@ -318,9 +322,9 @@ moments = st.builds(
 
 
 @st.composite
-def scenarios(draw: st.DrawFn) -> Scenario:
+def scenarios(draw: st.DrawFn) -> Script:
     clock = draw(st.sampled_from(ClockMode))
-    return Scenario(
+    return Script(
         draw(st.lists(rules, max_size=3, unique_by=lambda rule: rule.name or object()).map(tuple)),
         draw(st.none() | responses),
         draw(st.lists(failures(), max_size=2).map(tuple)),
@@ -329,20 +333,20 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         draw(paces),
         draw(st.integers(0, 2**53 - 1)),
         clock,
-        Scenario().start if clock is ClockMode.REAL else draw(moments),
+        Script().start if clock is ClockMode.REAL else draw(moments),
         draw(st.sampled_from(CountScope)),
     )
 
 
 @given(scenarios())
-def test_a_scenario_that_is_written_is_read_again(scenario: Scenario) -> None:
-    assert read_scenario(write_scenario(scenario)) == scenario
-    document = scenario_to_document(scenario)
-    assert document_to_scenario(document) == scenario
+def test_a_scenario_that_is_written_is_read_again(scenario: Script) -> None:
+    assert parse_script(write_script(scenario)) == scenario
+    document = script_to_document(scenario)
+    assert script_from_document(document) == scenario
 
 
 @given(values)
 def test_a_document_is_read_or_refused_and_nothing_else(value: Any) -> None:
     for document in (value, {"responses": value}, {"responses": [value]}, {"default_response": value}):
-        with suppress(ScenarioError):
-            read_scenario(json.dumps(document), format="json")
+        with suppress(ScriptError):
+            parse_script(json.dumps(document), format="json")

@@ -9,16 +9,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Severity
-from peripety.scenarios.model import Compiled, DryRunOptions, NotCompiled, NumbersMoved
-from peripety.scenarios.rates import INDIFFERENCE
+from peripety.scenario.dry_run.rate_interval import INDIFFERENCE_ZONE
+from peripety.scenario.types import DryRunOptions, NumbersAdjusted, RegistrationFailed, ScenarioRegistered
 from support.scenarios import compiled_alone, document
 from support.specs import action, at_most, event, spec
 from support.strategies import specs
 
 KNOWN = {"TOO_EASY", "TOO_HARD", "POSITIVE_DRIFT", "UNREACHABLE_WIN", "IMPOSSIBLE_LOSS", "CERTAIN_LOSS"}
-RUNS = 3_000 if sim.BACKEND == "native" else 300
+RUNS = 3_000 if engine.BACKEND == "native" else 300
 FEW = DryRunOptions(max_runs=1024)
 AMOUNTS = st.sampled_from([0.25, 0.5, 1, 1.5, 2, 3, 5])
 WEIGHTS = st.sampled_from([0.05, 0.1, 0.15, 0.2, 0.3])
@@ -59,10 +59,10 @@ def contests(draw: st.DrawFn) -> dict[str, Any]:
 
 def assert_held(data: bytes) -> None:
     """Fresh seeds, far more runs than a verdict needs, and no more slack than chance and the test allow."""
-    rules = sim.compile(data)
+    rules = engine.compile(data)
     budget = rules.spec["negativity_budget"]
     report = rules.dry_run(runs=RUNS, seed=(rules.spec["seed"] + 1) % 2**53)
-    slack = INDIFFERENCE + 4 * math.sqrt(0.25 / RUNS)
+    slack = INDIFFERENCE_ZONE + 4 * math.sqrt(0.25 / RUNS)
     assert budget["min_fail_rate"] - slack <= report.fail_rate
     assert report.fail_rate <= budget.get("max_fail_rate", 1) + slack
 
@@ -71,10 +71,10 @@ def assert_held(data: bytes) -> None:
 @given(contests())
 def test_what_is_accepted_keeps_its_budget_and_what_is_refused_has_a_reason(value: dict[str, Any]) -> None:
     last = compiled_alone(document(value))[-1]
-    if isinstance(last, Compiled):
+    if isinstance(last, ScenarioRegistered):
         assert_held(last.record.scenario.document)
     else:
-        assert isinstance(last, NotCompiled)
+        assert isinstance(last, RegistrationFailed)
         reasons = {finding.code for finding in last.findings if finding.severity is Severity.ERROR}
         assert reasons & KNOWN
 
@@ -83,9 +83,9 @@ def test_what_is_accepted_keeps_its_budget_and_what_is_refused_has_a_reason(valu
 @given(contests())
 def test_a_repair_moves_few_numbers_a_little_and_nothing_else(value: dict[str, Any]) -> None:
     events = compiled_alone(document(value))
-    moved = [happened for happened in events if isinstance(happened, NumbersMoved)]
+    moved = [happened for happened in events if isinstance(happened, NumbersAdjusted)]
     last = events[-1]
-    if not moved or not isinstance(last, Compiled):
+    if not moved or not isinstance(last, ScenarioRegistered):
         return
     repaired = json.loads(last.record.scenario.document)
     for edit in moved[0].edits:
@@ -102,10 +102,10 @@ def test_a_repair_moves_few_numbers_a_little_and_nothing_else(value: dict[str, A
 def test_rules_that_fail_are_refused_and_never_raise(value: dict[str, Any]) -> None:
     data = document(value)
     last = compiled_alone(data, FEW)[-1]
-    if isinstance(last, Compiled):
+    if isinstance(last, ScenarioRegistered):
         assert_held(last.record.scenario.document)
     else:
-        assert isinstance(last, NotCompiled)
+        assert isinstance(last, RegistrationFailed)
         assert last.findings
         if last.dry_run is not None and last.dry_run.errors:
             assert {finding.code for finding in last.findings} == {e.code for e in last.dry_run.errors}
@@ -115,7 +115,7 @@ def test_rules_that_fail_are_refused_and_never_raise(value: dict[str, Any]) -> N
 @given(contests())
 def test_compiling_is_repeatable(value: dict[str, Any]) -> None:
     first, second = [compiled_alone(document(value), FEW)[-1] for _ in range(2)]
-    if isinstance(first, Compiled) and isinstance(second, Compiled):
+    if isinstance(first, ScenarioRegistered) and isinstance(second, ScenarioRegistered):
         assert first.record.scenario.document == second.record.scenario.document
         assert first.record.dry_run == second.record.dry_run
     else:

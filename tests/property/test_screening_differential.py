@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from peripety import sim
-from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+from peripety import engine
+from peripety.engine.schemas import SCENARIO_SPEC, schema_document
 from support.cores import core_named
 from support.random_specs import SHAPES, random_spec
 from support.schema_breaks import breaks, constraints
@@ -37,7 +37,7 @@ def vouched(documents: list[bytes]) -> list[bool]:
 
 
 def spotless(document: bytes) -> bool:
-    return sim.validate(document) == []
+    return engine.validate(document) == []
 
 
 def as_bytes(spec: Any) -> bytes:

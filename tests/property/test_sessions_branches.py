@@ -16,24 +16,25 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
+from peripety.core.concurrency import closing
+from peripety.core.storage.database import Database
 from peripety.errors import FailedPreconditionError
-from peripety.gateway.streams import following
-from peripety.scenarios.programs import Programs
-from peripety.sessions.branches import state_at
-from peripety.sessions.events import Committed
-from peripety.sessions.model import CommittedTurn, NewSession, Rewind
-from peripety.sessions.store import SNAPSHOT_TURNS, SessionStore
-from peripety.storage import Database
+from peripety.scenario.registry import ProgramCache
+from peripety.session.branches import state_at
+from peripety.session.events import Committed
+from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
+from peripety.session.types import CommittedTurn, NewSession, RecordedRewind
 from support.branching import FATEFUL, forked, is_gone, rewound, standing_rows, turn_for, verified
 from support.sessions import OneScenario, ScriptedGateway, new_id, rulesets, sessions_over
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from peripety.sessions.model import Session, TurnRequest
+    from peripety.session.types import Session, TurnRequest
+
 
 EXAMPLES = max(5, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 15)
-PROGRAMS = Programs()
+PROGRAMS = ProgramCache()
 seeds = st.none() | st.integers(0, 9)
 many = st.sampled_from([1, 1, 2, 3, SNAPSHOT_TURNS + 1])
 calls = st.lists(st.sampled_from(["act", "other"]), max_size=2)
@@ -88,7 +89,7 @@ class Branching(RuleBasedStateMachine):
             self.expected[name].asked.append(request)
 
     async def played(self, request: TurnRequest) -> Committed:
-        async with following(self.sessions.take_turn(request)) as events:
+        async with closing(self.sessions.take_turn(request)) as events:
             last = [seen.event async for seen in events][-1]
         assert isinstance(last, Committed)
         return last
@@ -136,16 +137,16 @@ class Branching(RuleBasedStateMachine):
 
     @rule(name=names, limit=st.integers(1, 9))
     def hears_what_happened(self, name: str, limit: int) -> None:
-        heard: list[CommittedTurn | Rewind] = []
+        heard: list[CommittedTurn | RecordedRewind] = []
         after = 0
         while page := self.run(self.store.happened(name, after, limit)):
             heard += page
             assert len(page) <= limit
             last = page[-1]
-            after = last.sequence if isinstance(last, Rewind) else last.last_sequence
+            after = last.sequence if isinstance(last, RecordedRewind) else last.last_sequence
         turns: list[bytes] = []
         for one in heard:
-            if isinstance(one, Rewind):
+            if isinstance(one, RecordedRewind):
                 del turns[one.turn :]
             else:
                 assert one.turn == len(turns) + 1

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
-from peripety.scenarios.random_specs import random_spec
-from peripety.sessions.model import ActionCall, RollRequest
+from peripety import engine
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.session.types import DieRollRequest, PlayerAction
 from support.bundles import Plan, bundle_of, play, resealed, verdict_on, verified
 from support.cores import core_named, program_on
 from support.strategies import narrations, rolls, scopes, specs
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from support.bundles import Game
     from support.specs import Json
+
 
 EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
 SESSIONS = int(os.environ.get("PERIPETY_SESSIONS", "24"))
@@ -40,7 +41,7 @@ thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=
 def plans(draw: st.DrawFn, spec: Json) -> Plan:
     """A turn: legal and illegal actions, dice, the narrator's own changes, now and then another seed."""
     actions = st.sampled_from(spec["actions"]).flatmap(_calls)
-    dice = st.builds(lambda die: RollRequest(die["kind"], die["difficulty"], die.get("target")), rolls)
+    dice = st.builds(lambda die: DieRollRequest(die["kind"], die["difficulty"], die.get("target")), rolls)
     return Plan(
         draw(st.lists(actions, max_size=3)),
         draw(st.lists(dice, max_size=2)),
@@ -50,10 +51,10 @@ def plans(draw: st.DrawFn, spec: Json) -> Plan:
     )
 
 
-def _calls(action: Json) -> st.SearchStrategy[ActionCall]:
+def _calls(action: Json) -> st.SearchStrategy[PlayerAction]:
     values = st.sampled_from([-3.0, -1.0, 0.0, 0.5, 1.0, 3.0, 1e17, True, False, "", "x", "é", "too long"])
     params = st.fixed_dictionaries(dict.fromkeys(action["params"], values))
-    return st.builds(ActionCall, st.just(action["id"]), params, st.sampled_from([None, "x"]))
+    return st.builds(PlayerAction, st.just(action["id"]), params, st.sampled_from([None, "x"]))
 
 
 @pytest.mark.parametrize(("one", "other"), [("python", "native"), ("native", "python")])
@@ -80,7 +81,7 @@ def test_long_random_sessions_are_right_on_the_other_core() -> None:
     seen: Counter[str] = Counter()
     for number, (recording, verifying) in zip(range(SESSIONS), cycle((cores, cores[::-1])), strict=False):
         chance = random.Random(SEED * 1_000_003 + number)
-        spec = random_spec(SEED, number)
+        spec = generate_spec(SEED, number)
         program = program_on(recording, spec if number % 5 == 0 else endless(spec), is_canonical=True)
         game = play(program, random_plans(program.spec, chance), chance.randrange(2**53))
         _, verdict = verified(bundle_of(game), partial(program_on, verifying, is_canonical=True))
@@ -106,10 +107,10 @@ def happened(game: Game) -> Counter[str]:
 
 def endless(document: bytes) -> bytes:
     """A specification whose runs are never lost and never won."""
-    spec = sim.loads(document)
+    spec = engine.loads(document)
     for ending in (*spec["loss_conditions"], *spec.get("win_conditions", ())):
         ending["when"] = {"<": [1, 0]}
-    return sim.canonical(spec)
+    return engine.canonicalize(spec)
 
 
 def random_plans(spec: Json, chance: random.Random) -> Iterator[Plan]:
@@ -122,10 +123,10 @@ def random_plans(spec: Json, chance: random.Random) -> Iterator[Plan]:
     ]
     for _ in range(TURNS):
         actions = [
-            ActionCall(action["id"], random_params(action["params"], chance))
+            PlayerAction(action["id"], random_params(action["params"], chance))
             for action in chance.choices(spec["actions"], k=chance.choice([0, 1, 1, 1, 2]))
         ]
-        dice = [RollRequest("k", chance.randint(1, 30), chance.choice([None, "x"]))] * chance.choice(
+        dice = [DieRollRequest("k", chance.randint(1, 30), chance.choice([None, "x"]))] * chance.choice(
             [0, 0, 1, 2]
         )
         changes = chance.choices(grants, k=chance.choice([0, 0, 1, 2])) if grants else []
@@ -153,7 +154,7 @@ def legal(schema: Json, chance: random.Random) -> Any:
 
 def a_game() -> Game:
     """Some turns in which much happens."""
-    program = sim.compile(random_spec(1, 4))
+    program = engine.compile(generate_spec(1, 4))
     chance = random.Random(4)
     return play(program, islice(random_plans(program.spec, chance), 8))
 
@@ -192,7 +193,7 @@ def mutated(bundle: bytes, chance: random.Random) -> bytes:
 def test_no_part_of_the_mechanics_can_be_forged() -> None:
     lines = bundle_of(a_game()).splitlines()[:-1]
     chance = random.Random(SEED)
-    values = [sim.parse_canonical(line) for line in lines]
+    values = [engine.parse_canonical(line) for line in lines]
     places = [
         (number, place)
         for number in range(2, len(values))
@@ -200,12 +201,12 @@ def test_no_part_of_the_mechanics_can_be_forged() -> None:
         if is_mechanics(values[number], place)
     ]
     for number, place in chance.choices(places, k=MUTATIONS):
-        value = sim.parse_canonical(lines[number])
+        value = engine.parse_canonical(lines[number])
         parent = value
         for segment in place[:-1]:
             parent = parent[segment]
         parent[place[-1]] = another(parent[place[-1]], chance)
-        forged = [*lines[:number], sim.canonical(value), *lines[number + 1 :]]
+        forged = [*lines[:number], engine.canonicalize(value), *lines[number + 1 :]]
         assert not verdict_on(resealed(forged)).right, (number, place)
 
 

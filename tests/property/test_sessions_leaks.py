@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from peripety import logs
 from peripety.api.session.v1 import session_pb2 as pb
-from peripety.config import Config
+from peripety.core import logging_setup
+from peripety.core.concurrency import closing
+from peripety.core.config import Config
 from peripety.errors import PeripetyError
-from peripety.gateway.streams import following
-from peripety.sessions.branches.model import Fork
-from peripety.sessions.messages.told import turn_event
-from peripety.sessions.messages.watched import watched
-from peripety.sessions.model import ActionCall
-from peripety.sessions.watching.model import WatchRequest
+from peripety.session.branch_types import ForkRequest
+from peripety.session.pb.responses import encode_watch_event, turn_event_to_proto
+from peripety.session.types import PlayerAction
+from peripety.session.watch.topic import WatchRequest
 from support.canaries import ENTITIES, LABELS, OWNERS, VIEWERS, assert_clean, canary, secret_state, writes
 from support.sessions import ScriptedGateway, new_id, outcome, servicer, table
 from support.specs import action, document
 from support.strategies import specs
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import GenerateRequest
-    from peripety.sessions.service import SessionServicer
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.session.service import SessionServicer
     from support.sessions import Table
     from support.specs import Json
+
 
 EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
 thorough = settings(
@@ -93,7 +93,7 @@ class Telltale(ScriptedGateway):
             yield event
 
 
-async def watch(game: Table, gateway: Telltale, plan: list[tuple[str | None, list[ActionCall]]]) -> None:
+async def watch(game: Table, gateway: Telltale, plan: list[tuple[str | None, list[PlayerAction]]]) -> None:
     """Play, and look at everything that anybody can get to see."""
     turn = 1
     for viewer, actions in plan:
@@ -104,19 +104,21 @@ async def watch(game: Table, gateway: Telltale, plan: list[tuple[str | None, lis
             assert_clean(viewer, [error.message, error.details, error.violations])
             return
         for seen in streamed:
-            assert_clean(viewer, turn_event(seen).SerializeToString())
+            assert_clean(viewer, turn_event_to_proto(seen).SerializeToString())
         for request in gateway.requests[asked:]:
             assert_clean(viewer, [request.system, request.tools, request.messages])
         turn = (await game.now()).session.turn + 1
-    fork = (await game.sessions.fork(Fork(new_id(), game.session_id, turn=turn // 2))).session.session_id
+    fork = (
+        await game.sessions.fork(ForkRequest(new_id(), game.session_id, turn=turn // 2))
+    ).session.session_id
     served = servicer(game)
     for viewer in VIEWERS:
         for message in await asked_for(served, game.session_id, fork, viewer or ""):
             assert_clean(viewer, message)
-        async with following(game.sessions.watch(WatchRequest(game.session_id, viewer))) as events:
+        async with closing(game.sessions.watch(WatchRequest(game.session_id, viewer))) as events:
             last = (await game.now()).session.last_sequence
             while last > 0:
-                assert_clean(viewer, watched(await anext(events)))
+                assert_clean(viewer, encode_watch_event(await anext(events)))
                 last -= 1
 
 
@@ -141,7 +143,7 @@ async def asked_for(served: SessionServicer, session_id: str, fork: str, viewer:
     return [message.SerializeToString() for message in messages]
 
 
-async def play(spec: Json, plan: list[tuple[str | None, list[ActionCall]]]) -> None:
+async def play(spec: Json, plan: list[tuple[str | None, list[PlayerAction]]]) -> None:
     gateway = Telltale()
     with tempfile.TemporaryDirectory() as directory:
         async with table(f"sqlite:///{directory}/test.db", json.dumps(spec).encode(), gateway) as game:
@@ -152,14 +154,14 @@ async def play(spec: Json, plan: list[tuple[str | None, list[ActionCall]]]) -> N
 @given(st.data(), secretive())
 def test_secrets_reach_nobody_but_their_owner(data: st.DataObject, spec: Json) -> None:
     ids = [action["id"] for action in spec["actions"]]
-    calls = st.builds(ActionCall, st.sampled_from(ids), st.just({}))
+    calls = st.builds(PlayerAction, st.sampled_from(ids), st.just({}))
     plan = data.draw(st.lists(st.tuples(st.sampled_from(VIEWERS), st.lists(calls, max_size=3)), max_size=4))
     asyncio.run(play(spec, plan))
 
 
 def test_secrets_are_not_logged() -> None:
     written = io.StringIO()
-    logs.configure(Config(), written)
+    logging_setup.configure(Config(), written)
     secret = canary("nobody", 7)
     gateway = ScriptedGateway([RuntimeError(secret)])
 

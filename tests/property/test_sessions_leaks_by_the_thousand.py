@@ -16,22 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
-from peripety.gateway.model import ToolCall
-from peripety.gateway.streams import following
-from peripety.sessions.events import Dialogue, NarrativeChunk, encode
-from peripety.sessions.mechanics import Board
-from peripety.sessions.messages.told import turn_event
-from peripety.sessions.model import ActionCall, CommittedTurn, Memory
-from peripety.sessions.narrating.context import question, system_text
-from peripety.sessions.narrating.hands import Hands
-from peripety.sessions.narrating.narrator import Narrator
-from peripety.sessions.narrating.scene import REMEMBERED_TURNS, Scene
-from peripety.sessions.narrating.server import told_by_server
-from peripety.sessions.narrating.telling import Told
-from peripety.sessions.seen import Seen
-from peripety.sessions.stage import Stage, set_up
-from peripety.sessions.visibility import Viewers
+from peripety import engine
+from peripety.core.concurrency import closing
+from peripety.gateway.types.message import ToolCall
+from peripety.session.events import DialogueSpoken, NarrativeChunk, encode_value
+from peripety.session.narration.fallback import fallback_narration
+from peripety.session.narration.narrator import Narrator
+from peripety.session.narration.tool_executor import NarratorToolExecutor
+from peripety.session.narration.turn_context import HISTORY_TURNS, NarrationContext
+from peripety.session.narration.turn_narration import NarrationResult
+from peripety.session.narration.turn_prompt import build_user_message, render_system_text
+from peripety.session.pb.responses import turn_event_to_proto
+from peripety.session.speculation import SpeculativeTurn, begin_turn
+from peripety.session.turn_engine import TurnTransaction
+from peripety.session.types import CommittedTurn, NarratorMemory, PlayerAction
+from peripety.session.visibility import Projector, TurnEventView
 from support.canaries import OWNERS, PLAYERS, VIEWERS, WAYS, assert_clean, canary, secretive_spec
 from support.random_specs import random_params
 from support.scenes import session_of, turn_of
@@ -40,7 +39,8 @@ from support.sessions import ScriptedGateway, outcome
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from peripety.sessions.events import Event
+    from peripety.session.events import Event
+
 
 CHECKS = int(os.environ.get("PERIPETY_LEAK_CHECKS", "12000"))
 TURNS = 8
@@ -63,19 +63,19 @@ class Eyes:
 
 async def session(random: Random, eyes: Eyes) -> None:
     """Play a session, and look at all that is made for anybody."""
-    program = sim.compile(json.dumps(secretive_spec(random)).encode())
-    viewers = Viewers(program.spec)
+    program = engine.compile(json.dumps(secretive_spec(random)).encode())
+    viewers = Projector(program.spec)
     playing = session_of(program, memories=tuple(memories()))
     past: tuple[CommittedTurn, ...] = ()
     for turn in range(1, TURNS + 1):
         audience = random.choice(VIEWERS)
-        board = Board(program, playing.snapshot)
+        board = TurnTransaction(program, playing.snapshot)
         calls = [choice(random, program.spec["actions"]) for _ in range(random.randint(0, 2))]
-        stage, opening = set_up(board, calls, mistakes_cost_nothing=False)
+        stage, opening = begin_turn(board, calls, mistakes_cost_nothing=False)
         if stage is None:
             events(eyes, viewers, program.spec, opening, audience)
             return
-        scene = Scene(program.spec, viewers.view(audience), turn, "words", playing, stage, past)
+        scene = NarrationContext(program.spec, viewers.view(audience), turn, "words", playing, stage, past)
         for viewer in VIEWERS:
             read(eyes, replace(scene, view=viewers.view(viewer)), random)
         told = await narrations(eyes, scene, random)
@@ -83,47 +83,49 @@ async def session(random: Random, eyes: Eyes) -> None:
         events(eyes, viewers, program.spec, recorded.events, audience)
         played = stage.foresee()
         playing = replace(playing, turn=turn, snapshot=played.snapshot, status=played.world.status)
-        past = (*past, recorded)[-REMEMBERED_TURNS:]
+        past = (*past, recorded)[-HISTORY_TURNS:]
         if playing.status.kind != "ongoing":
             return
 
 
-def memories() -> Iterator[Memory]:
+def memories() -> Iterator[NarratorMemory]:
     """What narrators wrote who knew everything of one player, for whomever."""
     for knows in PLAYERS:
         for target in ("p", "q", "r"):
             for visibility in ("public", "private", "hidden"):
-                yield Memory(0, "told", target, f"It was {canary(knows, 0)}.", visibility, knows)
-    yield Memory(0, "sealed", "r", f"It was {canary('nobody', 2)}.", "hidden")
+                yield NarratorMemory(0, "told", target, f"It was {canary(knows, 0)}.", visibility, knows)
+    yield NarratorMemory(0, "sealed", "r", f"It was {canary('nobody', 2)}.", "hidden")
 
 
-def choice(random: Random, actions: Sequence[Any]) -> ActionCall:
+def choice(random: Random, actions: Sequence[Any]) -> PlayerAction:
     action = random.choice(actions)
     given = random_params(random, action)
     # The contract has no way to say anything else.
     scalars = {name: value for name, value in given.items() if isinstance(value, str | int | float)}
-    return ActionCall(action["id"], scalars)
+    return PlayerAction(action["id"], scalars)
 
 
-def events(eyes: Eyes, viewers: Viewers, spec: Any, happened: Sequence[Event], audience: str | None) -> None:
+def events(
+    eyes: Eyes, viewers: Projector, spec: Any, happened: Sequence[Event], audience: str | None
+) -> None:
     """Look at events, as everybody gets them."""
     for viewer in VIEWERS:
         view = viewers.view(viewer)
         for number, event in enumerate(happened):
-            seen = Seen("s", 1, number, view.event(event, audience), spec)
-            eyes.look("event", viewer, turn_event(seen).SerializeToString())
+            seen = TurnEventView("s", 1, number, view.event(event, audience), spec)
+            eyes.look("event", viewer, turn_event_to_proto(seen).SerializeToString())
 
 
-def read(eyes: Eyes, scene: Scene, random: Random) -> None:
+def read(eyes: Eyes, scene: NarrationContext, random: Random) -> None:
     """Look at what can be read of a turn, by a viewer and by whoever narrates it for one."""
     viewer, view, played = scene.view.viewer, scene.view, scene.stage.foresee()
-    eyes.look("context", viewer, system_text(scene), question(scene, None))
-    eyes.look("context", viewer, system_text(scene), question(scene, played))
-    eyes.look("server's telling", viewer, told_by_server(scene, played))
-    eyes.look("state", viewer, sim.canonical(view.state(played.tree)))
+    eyes.look("context", viewer, render_system_text(scene), build_user_message(scene, None))
+    eyes.look("context", viewer, render_system_text(scene), build_user_message(scene, played))
+    eyes.look("server's telling", viewer, fallback_narration(scene, played))
+    eyes.look("state", viewer, engine.canonicalize(view.state(played.tree)))
     for change in played.changes:
-        eyes.look("diff", viewer, json.dumps([encode(seen) for seen in view.changes([change])]))
-    hands = Hands(replace(scene, stage=Stage(scene.stage.board.fork())), None)
+        eyes.look("diff", viewer, json.dumps([encode_value(seen) for seen in view.changes([change])]))
+    hands = NarratorToolExecutor(replace(scene, stage=SpeculativeTurn(scene.stage.board.fork())), None)
     act = choice(random, scene.spec["actions"])
     tries: list[tuple[str, Any]] = [("query", {"path": path}) for path in PATHS]
     tries += [(f"action:{act.action_id}", act.params), ("roll", {"kind": "k", "difficulty": 9}), ("no", {})]
@@ -133,13 +135,13 @@ def read(eyes: Eyes, scene: Scene, random: Random) -> None:
             eyes.look("tool answer", viewer, result.text)
 
 
-async def narrations(eyes: Eyes, scene: Scene, random: Random) -> Told:
+async def narrations(eyes: Eyes, scene: NarrationContext, random: Random) -> NarrationResult:
     """Have a turn told by narrators that give away what they cannot know; look at what gets out."""
     for way in random.sample(sorted(WAYS), LEAKS):
         secret = random.choice(unseen(scene))
         board = scene.stage.board.fork()
         gateway = ScriptedGateway([leak(random, f"{WAYS[way](secret)}"), outcome("It is quiet.")])
-        told = await tell(eyes, replace(scene, stage=Stage(board), input=""), gateway)
+        told = await tell(eyes, replace(scene, stage=SpeculativeTurn(board), input=""), gateway)
         assert told.conduct.withheld_secrets == 1, (way, secret)
     return told
 
@@ -159,14 +161,14 @@ def leak(random: Random, secret: str) -> list[str]:
     return [answer[start : start + 5] for start in range(0, len(answer), 5)]
 
 
-async def tell(eyes: Eyes, scene: Scene, gateway: ScriptedGateway) -> Told:
+async def tell(eyes: Eyes, scene: NarrationContext, gateway: ScriptedGateway) -> NarrationResult:
     viewer = scene.view.viewer
-    async with following(Narrator(gateway).tell(scene)) as telling:
+    async with closing(Narrator(gateway).tell(scene)) as telling:
         happened: list[Any] = [event async for event in telling]
     prose = [event.text for event in happened if isinstance(event, NarrativeChunk)]
-    spoken = [event.utterance for event in happened if isinstance(event, Dialogue)]
+    spoken = [event.utterance for event in happened if isinstance(event, DialogueSpoken)]
     told = happened[-1]
-    assert isinstance(told, Told)
+    assert isinstance(told, NarrationResult)
     eyes.look("stream", viewer, "".join(prose), " ".join(spoken), told.narrative)
     for request in gateway.requests:
         # What was refused is quoted to its own author only.
@@ -176,7 +178,7 @@ async def tell(eyes: Eyes, scene: Scene, gateway: ScriptedGateway) -> Told:
     return told
 
 
-def unseen(scene: Scene) -> list[str]:
+def unseen(scene: NarrationContext) -> list[str]:
     """The texts in the state that the audience does not see."""
     tree = scene.stage.foresee().tree
     return sorted({text for text in texts(tree) if "canary-" in text} - set(texts(scene.view.state(tree))))

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
+from peripety import engine
+from peripety.engine import strict_json
+from peripety.engine._reference.narrator_scope import NarratorPermissions
 from peripety.errors import UnavailableError
-from peripety.sessions.events import (
+from peripety.session.events import (
     ActionResolved,
     Committed,
     Degraded,
@@ -30,13 +32,12 @@ from peripety.sessions.events import (
     Rolled,
     RuleFailed,
     WorldResolved,
-    encode,
+    encode_value,
 )
-from peripety.sessions.model import ActionCall, Resolution
-from peripety.sessions.narrating.narrator import Narrator, Told
-from peripety.sessions.stage import Anew
-from peripety.sim._pure import border
-from peripety.sim._pure.scope import Scope
+from peripety.session.narration.narrator import Narrator
+from peripety.session.narration.turn_narration import NarrationResult
+from peripety.session.speculation import TurnRestarted
+from peripety.session.types import PlayerAction, Resolution
 from support.cores import core_named, program_on
 from support.hostile import HostileGateway
 from support.random_specs import random_calls, random_spec
@@ -47,8 +48,9 @@ from support.specs import document
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from peripety.sessions.narrating.scene import Scene
+    from peripety.session.narration.turn_context import NarrationContext
     from support.sessions import Answer
+
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 2
 thorough = settings(max_examples=EXAMPLES, deadline=None)
@@ -109,7 +111,7 @@ def answers(draw: st.DrawFn) -> str | list[str] | Exception:
     return [*pieces, SILENCE] if draw(st.integers(0, 19)) == 0 else pieces
 
 
-def scene() -> Scene:
+def scene() -> NarrationContext:
     return scene_of(document(entities=[{"id": "p", "playable": True}]), ())
 
 
@@ -122,7 +124,7 @@ async def told(answers: list[Answer]) -> list[Any]:
 @given(st.lists(answers(), min_size=1, max_size=2))
 def test_every_turn_is_told(script: list[Answer]) -> None:
     *events, end = asyncio.run(told(script))
-    assert isinstance(end, Told)
+    assert isinstance(end, NarrationResult)
     assert any(map(str.isalnum, end.narrative))
     shown = ""
     for event in events:
@@ -164,11 +166,11 @@ async def play(seed: int, tally: Tally) -> None:
     spec = random_spec(random)
     document = json.dumps(spec).encode()
     pure = program_on(PURE, document)
-    session = session_of(sim.compile(document))
+    session = session_of(engine.compile(document))
     legal = [action["id"] for action in spec["actions"]]
     for _ in range(TURNS_OF_A_RUN):
         calls = [call for call in random_calls(random, spec, legal) if "act" in call and call["act"] in legal]
-        chosen = [ActionCall(call["act"], call["params"]) for call in calls]
+        chosen = [PlayerAction(call["act"], call["params"]) for call in calls]
         words = random.choice(("", WORDS))
         try:
             scene = scene_of(document, chosen, spoken=words, snapshot=session.snapshot, turn=session.turn)
@@ -177,7 +179,7 @@ async def play(seed: int, tally: Tally) -> None:
         gateway = HostileGateway(random, spec)
         end, reasons = await endured(scene, gateway)
         assert scene.stage.played is not None
-        record = border.parse_canonical(scene.stage.played.record)
+        record = strict_json.parse_canonical(scene.stage.played.record)
         explained(record, pure, session.snapshot, chosen, gateway if words else None)
         assert ("NARRATOR_FAILED" in reasons) <= gateway.broken, seed
         tally.answers += len(gateway.requests)
@@ -192,21 +194,21 @@ async def play(seed: int, tally: Tally) -> None:
         session = replace(session, snapshot=snapshot, turn=session.turn + 1)
 
 
-async def endured(scene: Scene, gateway: HostileGateway) -> tuple[Told, list[str]]:
+async def endured(scene: NarrationContext, gateway: HostileGateway) -> tuple[NarrationResult, list[str]]:
     """How a turn was told in the end, and why by the server, if it was; what was shown is what is told."""
     shown, reasons, told = "", list[str](), None
     mechanics: list[Any] = list(scene.stage.board.events)
     async with aclosing(Narrator(gateway, seconds=0.2).tell(scene)) as telling:
         async for happened in telling:
             match happened:
-                case Told():
+                case NarrationResult():
                     told = happened
                 case NarrativeChunk():
                     assert any(isinstance(one, WorldResolved) for one in mechanics)
                     shown += happened.text
                 case NarrativeRetracted():
                     shown = ""
-                case Anew():
+                case TurnRestarted():
                     shown, mechanics = "", list(happened.events)
                 case Degraded():
                     reasons.append(happened.reason)
@@ -222,9 +224,9 @@ async def endured(scene: Scene, gateway: HostileGateway) -> tuple[Told, list[str
 
 def explained(
     record: dict[str, Any],
-    pure: sim.Program,
+    pure: engine.Program,
     snapshot: bytes,
-    chosen: list[ActionCall],
+    chosen: list[PlayerAction],
     gateway: HostileGateway | None,
 ) -> None:
     """Every change is that of an action which was asked for, in the narrator's scope, or the world's own."""
@@ -234,24 +236,24 @@ def explained(
         act = pure.act(state, call["id"], call["params"])
         changes += act.changes
         if place < len(chosen):
-            params = border.parse_canonical(sim.canonical(chosen[place].params))
+            params = strict_json.parse_canonical(engine.canonicalize(chosen[place].params))
             assert (call["id"], call["params"]) == (chosen[place].action_id, params)
         else:
             assert gateway is not None, "who said nothing has chosen"
             assert act.accepted
-            assert (call["id"], sim.canonical(call["params"])) in gateway.called
+            assert (call["id"], engine.canonicalize(call["params"])) in gateway.called
     for die in record.get("rolls", ()):
         pure.roll(state, die["kind"], die["target"], difficulty=int(die["difficulty"]))
     narrated = record.get("narrated", [])
     if narrated:
-        assert not Scope(border.parse_canonical(pure.document)).objections(
-            border.parse_canonical(sim.canonical(narrated))
+        assert not NarratorPermissions(strict_json.parse_canonical(pure.document)).objections(
+            strict_json.parse_canonical(engine.canonicalize(narrated))
         )
         own = pure.narrate(state, narrated)
         assert own.accepted
         changes += own.changes
     changes += pure.step(state).changes
-    assert [encode(change) for change in changes] == record["changes"]
+    assert [encode_value(change) for change in changes] == record["changes"]
     assert state.hash() == record["state_hash"]
 
 

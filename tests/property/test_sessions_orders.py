@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from peripety.errors import ConflictError, UnavailableError
-from peripety.sessions.events import Accepted, Committed
+from peripety.session.events import Accepted, Committed
 from support.faulty_database import CrashError, Faults, process
 from support.sessions import assert_whole, new_id, table
 from support.specs import document
@@ -20,11 +20,12 @@ from support.specs import document
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.sessions.events import Event
-    from peripety.sessions.model import TurnRequest
-    from peripety.sessions.seen import Seen
-    from peripety.sessions.sessions import Sessions
+    from peripety.session.events import Event
+    from peripety.session.session_manager import SessionManager
+    from peripety.session.types import TurnRequest
+    from peripety.session.visibility import TurnEventView
     from support.sessions import Table
+
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
 REQUESTS = 4
@@ -71,14 +72,14 @@ async def _played(plan: Sequence[Call], wanted: Sequence[int], failing: Sequence
             ended = await asyncio.gather(
                 *(_made(processes[call.process], requests[call.request], call) for call in plan)
             )
-            told: dict[int, list[list[Seen]]] = {}
+            told: dict[int, list[list[TurnEventView]]] = {}
             for call, events in zip(plan, ended, strict=True):
                 if events is not None:
                     told.setdefault(call.request, []).append(events)
             await _check(game, requests, told)
 
 
-async def _made(sessions: Sessions, request: TurnRequest, call: Call) -> list[Seen] | None:
+async def _made(sessions: SessionManager, request: TurnRequest, call: Call) -> list[TurnEventView] | None:
     """The events of a turn that was told to its end; None when it was not."""
     for _ in range(call.after):
         await asyncio.sleep(0)
@@ -97,11 +98,13 @@ async def _made(sessions: Sessions, request: TurnRequest, call: Call) -> list[Se
     return turn.result()
 
 
-async def _take(sessions: Sessions, request: TurnRequest) -> list[Seen]:
+async def _take(sessions: SessionManager, request: TurnRequest) -> list[TurnEventView]:
     return [event async for event in sessions.take_turn(request)]
 
 
-async def _check(game: Table, requests: Sequence[TurnRequest], told: dict[int, list[list[Seen]]]) -> None:
+async def _check(
+    game: Table, requests: Sequence[TurnRequest], told: dict[int, list[list[TurnEventView]]]
+) -> None:
     turns = {turn.request_id: turn for turn in await game.store.turns(game.session_id, 0, 100)}
     assert await assert_whole(game) == len(turns)
     for index, endings in told.items():
@@ -120,7 +123,7 @@ async def _check(game: Table, requests: Sequence[TurnRequest], told: dict[int, l
     await assert_whole(game)
 
 
-def _in_the_end(events: Sequence[Seen]) -> list[Event | None]:
+def _in_the_end(events: Sequence[TurnEventView]) -> list[Event | None]:
     """What holds of what was told: everything since the turn last began."""
     told = [seen.event for seen in events]
     began = max(index for index, event in enumerate(told) if isinstance(event, Accepted))

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from peripety import sim
-from peripety.sessions.branches.model import Fork, Rewinding
-from peripety.sessions.events import Committed
-from peripety.sessions.mechanics import play_again
-from peripety.sessions.model import ActionCall, CommittedTurn, Session, TurnRequest
+from peripety import engine
+from peripety.session.branch_types import ForkRequest, RewindRequest
+from peripety.session.events import Committed
+from peripety.session.turn_engine import replay_turn
+from peripety.session.types import CommittedTurn, PlayerAction, Session, TurnRequest
 from support.bundles import verified
 from support.cores import CORE_NAMES, core_named, program_on
 from support.hostile import HostileGateway
@@ -30,11 +30,12 @@ from support.strategies import specs
 if TYPE_CHECKING:
     from support.specs import Json
 
+
 EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
 thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-async def recorded(spec: Json, plan: list[list[ActionCall]]) -> tuple[Session, list[CommittedTurn]]:
+async def recorded(spec: Json, plan: list[list[PlayerAction]]) -> tuple[Session, list[CommittedTurn]]:
     """A session and its log after as much of a plan as can be played."""
     with tempfile.TemporaryDirectory() as directory:
         async with table(f"sqlite:///{directory}/test.db", json.dumps(spec).encode()) as game:
@@ -52,10 +53,13 @@ def params(schemas: Json) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(dict.fromkeys(schemas, values))
 
 
-def calls(spec: Json) -> st.SearchStrategy[ActionCall]:
+def calls(spec: Json) -> st.SearchStrategy[PlayerAction]:
     """Actions of a scenario."""
     return st.one_of(
-        [st.builds(ActionCall, st.just(action["id"]), params(action["params"])) for action in spec["actions"]]
+        [
+            st.builds(PlayerAction, st.just(action["id"]), params(action["params"]))
+            for action in spec["actions"]
+        ]
     )
 
 
@@ -70,11 +74,11 @@ def test_a_log_gives_its_hashes_back(name: str) -> None:
         session, turns = asyncio.run(recorded(spec, plan))
         program = program_on(core, json.dumps(spec).encode())
         snapshot = program.new_state(session.seed).to_json()
-        chain = sim.chain_start(session.seed, program.spec_hash)
+        chain = engine.start_hash_chain(session.seed, program.spec_hash)
         for turn in turns:
-            again = play_again(program, snapshot, json.loads(turn.record))
+            again = replay_turn(program, snapshot, json.loads(turn.record))
             assert again.record == turn.record
-            snapshot, chain = again.snapshot, sim.chain(chain, again.record)
+            snapshot, chain = again.snapshot, engine.extend_hash_chain(chain, again.record)
             committed = turn.events[-1]
             assert isinstance(committed, Committed)
             assert (committed.chain_hash, committed.state_hash) == (chain, again.state_hash)
@@ -117,14 +121,14 @@ async def bundles_of_a_game(random: Random) -> list[bytes]:
                 step = random.random()
                 if step < 0.15:
                     seed = random.choice([None, random.randrange(2**53)])
-                    fork = await game.sessions.fork(Fork(new_id(), session_id, turn, seed))
+                    fork = await game.sessions.fork(ForkRequest(new_id(), session_id, turn, seed))
                     names.append(fork.session.session_id)
                 elif step < 0.25 and turn < session.turn:
-                    back = Rewinding(new_id(), session_id, turn, expected_turn=session.turn)
+                    back = RewindRequest(new_id(), session_id, turn, expected_turn=session.turn)
                     await game.sessions.rewind(back)
                 elif session.status.kind == "ongoing":
                     calls = tuple(
-                        ActionCall(call["act"], call["params"])
+                        PlayerAction(call["act"], call["params"])
                         for call in random_calls(random, spec, legal)
                         if call.get("act") in legal
                     )

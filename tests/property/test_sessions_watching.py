@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from peripety.gateway.streams import following
-from peripety.sessions.branches.model import Rewinding
-from peripety.sessions.watching.model import Closed, Heartbeat, SeatActed, WatchRequest
-from peripety.sessions.watching.sights import Sight
+from peripety.core.concurrency import closing
+from peripety.session.branch_types import RewindRequest
+from peripety.session.watch.topic import CachedEventView, SeatActed, WatchClosed, WatchHeartbeat, WatchRequest
 from support.seats import SCENARIO
 from support.sessions import SILENCE, ScriptedGateway, new_id, outcome, table
 from support.watching import Held
 
 if TYPE_CHECKING:
     from support.sessions import Table
+
 
 EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
 STUCK = [outcome("Told so far.")[:-6], SILENCE]
@@ -58,12 +58,12 @@ class Follower:
 
     async def _until_it_breaks(self, events: int) -> None:
         request = WatchRequest(self.game.session_id, self.view, self.held.last_sequence, self.held.attempt_id)
-        async with following(self.game.sessions.watch(request)) as stream:
+        async with closing(self.game.sessions.watch(request)) as stream:
             async for event in stream:
-                assert not isinstance(event, Closed | Heartbeat | SeatActed)
+                assert not isinstance(event, WatchClosed | WatchHeartbeat | SeatActed)
                 self.held.hear([event])
                 self.done.set()
-                events -= isinstance(event, Sight)
+                events -= isinstance(event, CachedEventView)
                 if events <= 0:
                     return
 
@@ -90,7 +90,7 @@ async def take(game: Table, gateway: ScriptedGateway, step: tuple[object, ...]) 
         case ("reject",):
             await game.play(now.turn + 1, "never")
         case ("rewind", int(turn)) if turn < now.turn:
-            await game.sessions.rewind(Rewinding(new_id(), game.session_id, turn, now.turn))
+            await game.sessions.rewind(RewindRequest(new_id(), game.session_id, turn, now.turn))
 
 
 @settings(

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety.simulator.model import Api, ApiError
-from peripety.simulator.scenario.model import Response, Scenario, ScriptedCall
-from peripety.simulator.simulator import Simulator
-from peripety.simulator.wire.base import Call, Operation
-from peripety.simulator.wire.json_text import compact
-from peripety.simulator.wire.registry import WIRES
+from peripety.llmsim.script.types import Script, ScriptedCall, ScriptResponse
+from peripety.llmsim.server.routing import WIRES
+from peripety.llmsim.simulator import Simulator
+from peripety.llmsim.types import Api, ApiError
+from peripety.llmsim.wire.base import HttpCall, WireOperation, compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.simulator.wire.base import Route, Wire
+    from peripety.llmsim.wire.base import Route, Wire
+
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
 
@@ -138,7 +138,9 @@ BODIES: dict[Api, Any] = {
 }
 
 SIMULATOR = Simulator(
-    Scenario(default_response=Response("ä b", reasoning="r", tool_calls=(ScriptedCall("look", {"at": "a"}),)))
+    Script(
+        default_response=ScriptResponse("ä b", reasoning="r", tool_calls=(ScriptedCall("look", {"at": "a"}),))
+    )
 )
 
 leaves = st.one_of(
@@ -183,22 +185,22 @@ def spoilt(draw: st.DrawFn, body: Any) -> Any:
     return changed
 
 
-def called(route: Route, body: bytes) -> Call:
+def called(route: Route, body: bytes) -> HttpCall:
     params = {"model": "gemini-2.5-flash", "alt": "sse", "id": "x", "response_id": "x", "model_id": "x"}
-    return Call(route, {"anthropic-version": "2026-10-21"}, params, body)
+    return HttpCall(route, {"anthropic-version": "2026-10-21"}, params, body)
 
 
 def answer(wire: Wire, route: Route, body: bytes) -> None:
     call = called(route, body)
     try:
-        if route.operation is not Operation.GENERATE:
+        if route.operation is not WireOperation.GENERATE:
             wire.other(call, SIMULATOR)
             return
         exchange = SIMULATOR.begin(wire.request(call, SIMULATOR))
         if exchange.error is not None:
             raise exchange.error
         assert exchange.reply is not None
-        compact(wire.document(exchange.request, exchange.reply))
+        compact_json(wire.document(exchange.request, exchange.reply))
         assert wire.frames(exchange.request, exchange.reply)
     except ApiError as error:
         refusal = wire.error(error, "0123456789abcdef01234567", 0.0)
@@ -213,8 +215,8 @@ def posted(wire: Wire) -> list[Route]:
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.api.value)
 def test_the_body_that_is_spoilt_below_is_answered(wire: Wire) -> None:
-    route = next(route for route in wire.routes if route.operation is Operation.GENERATE)
-    exchange = SIMULATOR.begin(wire.request(called(route, compact(BODIES[wire.api])), SIMULATOR))
+    route = next(route for route in wire.routes if route.operation is WireOperation.GENERATE)
+    exchange = SIMULATOR.begin(wire.request(called(route, compact_json(BODIES[wire.api])), SIMULATOR))
     assert exchange.error is None
     assert exchange.reply is not None
 

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety.simulator.model import Api, Section
+from peripety.llmsim.types import Api, CacheSection
 from support.prompts import Client, block, prompt
 
 if TYPE_CHECKING:
-    from peripety.simulator.model import Block, Prompt
-    from peripety.simulator.truth.cache.visit import Visit
+    from peripety.llmsim.provider_rules.cache_entries import SimCacheVisit
+    from peripety.llmsim.types import SimBlock, SimPrompt
+
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
 
@@ -42,14 +43,14 @@ class Step:
     ttl: str
     fate: str
 
-    def prompt(self, *, marked: bool) -> Prompt:
+    def prompt(self, *, marked: bool) -> SimPrompt:
         blocks = [
             block(
                 text,
                 300 * size,
                 ttl=self.ttl if marked and number in self.marks else None,
                 message=number,
-                section=Section.SYSTEM if number == 0 else Section.MESSAGES,
+                section=CacheSection.SYSTEM if number == 0 else CacheSection.MESSAGES,
             )
             for number, (text, size) in enumerate(self.texts)
         ]
@@ -72,10 +73,10 @@ class Run:
     """The steps as they were taken with a model."""
 
     client: Client
-    visits: list[Visit] = field(default_factory=list)
-    sent: list[tuple[float, str, tuple[Block, ...]]] = field(default_factory=list)
+    visits: list[SimCacheVisit] = field(default_factory=list)
+    sent: list[tuple[float, str, tuple[SimBlock, ...]]] = field(default_factory=list)
 
-    def take(self, step: Step) -> Visit:
+    def take(self, step: Step) -> SimCacheVisit:
         self.client.now += step.gap
         self.client.scope = step.scope
         rules = self.client.model.cache
@@ -92,7 +93,7 @@ class Run:
         self.sent.append((self.client.now, step.scope, asked.blocks))
         return visit
 
-    def check(self, visit: Visit, asked: Prompt) -> None:
+    def check(self, visit: SimCacheVisit, asked: SimPrompt) -> None:
         assert visit.fresh >= 0
         assert visit.fresh + visit.read + sum(visit.written.values()) == asked.tokens
         assert all(count > 0 for count in visit.written.values())
@@ -108,7 +109,7 @@ class Run:
         assert visit.read <= known + COMMON_JSON * bool(known)
 
 
-def shared(one: tuple[Block, ...], two: tuple[Block, ...]) -> int:
+def shared(one: tuple[SimBlock, ...], two: tuple[SimBlock, ...]) -> int:
     tokens = 0
     for left, right in zip(one, two, strict=False):
         if left.content != right.content:

@@ -7,7 +7,7 @@ from pathlib import Path  # noqa: TC003
 
 import pytest
 
-from peripety.simulator.simulator import Simulator
+from peripety.llmsim.simulator import Simulator
 from support.conversing import SCENARIO, WORDS, Conversation, ask, converse
 
 

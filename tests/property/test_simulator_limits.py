@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety.simulator.model import ApiError, Usage
-from peripety.simulator.scenario.model import Limit
-from peripety.simulator.state import Table
-from peripety.simulator.truth.limits import Limits
+from peripety.llmsim.provider_rules.limits import RateLimits
+from peripety.llmsim.script.types import RateLimit
+from peripety.llmsim.state import StateTable
+from peripety.llmsim.types import ApiError, BilledUsage
 from support.prompts import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.simulator.truth.limits import Admission
+    from peripety.llmsim.provider_rules.limits import RateAdmission
+
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
 
@@ -38,7 +39,7 @@ def room(limit: int, let_in: Sequence[tuple[Fraction, int]], now: Fraction) -> F
     return best
 
 
-def answer(gate: Limits, usage: Usage, now: float) -> Admission | ApiError:
+def answer(gate: RateLimits, usage: BilledUsage, now: float) -> RateAdmission | ApiError:
     try:
         return gate.admit("key", "model", usage, now)
     except ApiError as error:
@@ -48,7 +49,7 @@ def answer(gate: Limits, usage: Usage, now: float) -> Admission | ApiError:
 @given(limit=limits, asked=steps)
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_what_is_let_in_is_what_the_definition_allows(limit: int, asked: list[tuple[int, int, int]]) -> None:
-    gate = Limits([Limit(tokens_per_minute=limit)], Table())
+    gate = RateLimits([RateLimit(tokens_per_minute=limit)], StateTable())
     let_in: list[tuple[Fraction, int]] = []
     clock = Fraction(0)
     microsecond = Fraction(limit, 60_000_000)
@@ -57,7 +58,7 @@ def test_what_is_let_in_is_what_the_definition_allows(limit: int, asked: list[tu
         now = NOW + float(clock)
         wanted = tokens + output
         allowed = room(limit, let_in, clock)
-        answered = answer(gate, Usage(tokens, output=output), now)
+        answered = answer(gate, BilledUsage(tokens, output=output), now)
         if isinstance(answered, ApiError):
             assert wanted > allowed
             wait = None if wanted > limit else float((wanted - allowed) * 60 / limit)
@@ -75,11 +76,11 @@ def test_what_is_let_in_is_what_the_definition_allows(limit: int, asked: list[tu
 @given(limit=limits, asked=steps)
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_who_comes_back_when_told_is_let_in(limit: int, asked: list[tuple[int, int, int]]) -> None:
-    gate = Limits([Limit(requests_per_minute=limit, input_tokens_per_minute=limit)], Table())
+    gate = RateLimits([RateLimit(requests_per_minute=limit, input_tokens_per_minute=limit)], StateTable())
     now = NOW
     for gap, tokens, _ in asked:
         now += gap / 1000
-        usage = Usage(min(tokens, limit))
+        usage = BilledUsage(min(tokens, limit))
         answered = answer(gate, usage, now)
         if isinstance(answered, ApiError):
             assert answered.retry is not None

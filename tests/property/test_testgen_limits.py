@@ -11,8 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety.errors import ResourceExhaustedError, UnavailableError
-from peripety.gateway.model import Budget
-from peripety.testgen.events import Completed, Failed, Progressed, StoppedBy
+from peripety.gateway.types.request import Budget
+from peripety.testgen.events import (
+    GenerationCompleted,
+    GenerationFailed,
+    GenerationProgressed,
+    GenerationStop,
+)
 from support.looping import (
     Author,
     Book,
@@ -30,7 +35,8 @@ from support.looping import (
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
-    from peripety.testgen.model import TestGenOrder
+    from peripety.testgen.types import TestGenOrder
+
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
 
@@ -131,13 +137,13 @@ def check_limits(what: TestGenOrder, book: Book, author: Author) -> None:
     assert stats.total_rounds <= config.max_total_rounds
     assert stats.global_rounds <= config.max_global_refinement_rounds
     assert all(rounds <= config.max_rounds_per_category for rounds in stats.category_rounds.values())
-    assert stats.total_rounds == len([e for e in book.of(Progressed) if e.round and e.end is None])
+    assert stats.total_rounds == len([e for e in book.of(GenerationProgressed) if e.round and e.end is None])
     assert author.most_running <= (len(what.categories) if config.parallel_categories else 1)
 
 
 def check_tests(book: Book) -> None:
-    assert isinstance(book.last, Completed | Failed)
-    assert len(book.of(Completed)) + len(book.of(Failed)) == 1
+    assert isinstance(book.last, GenerationCompleted | GenerationFailed)
+    assert len(book.of(GenerationCompleted)) + len(book.of(GenerationFailed)) == 1
     made, kept = book.made, book.suite
     assert len({test.test_id for test in made}) == len(made)
     assert book.stats.total_tests == len(kept)
@@ -145,7 +151,7 @@ def check_tests(book: Book) -> None:
         event.test.is_combinatorial for event in book.state.dropped
     ) == len(kept) + len(book.state.dropped)
     if book.state.verdicts and book.state.not_run:
-        assert book.stats.stopped_by in {StoppedBy.MAX_TOTAL_TIME, StoppedBy.BUDGET}
+        assert book.stats.stopped_by in {GenerationStop.MAX_TOTAL_TIME, GenerationStop.BUDGET}
         assert any("not run" in doubt for doubt in book.stats.uncertainties)
 
 

@@ -6,8 +6,8 @@ import json
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from peripety.gateway.model import ToolResult
-from peripety.sessions.narrating.narrator import Narrator
+from peripety.gateway.types.message import ToolResult
+from peripety.session.narration.narrator import Narrator
 from support.scenes import scene_of
 from support.sessions import ScriptedGateway
 from support.specs import action, at_most, document, never
@@ -15,10 +15,9 @@ from support.specs import action, at_most, document, never
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.sessions.narrating.scene import Scene
+    from peripety.session.narration.turn_context import NarrationContext
     from support.sessions import Answer
 
-__all__ = ["ACTIONS", "causes", "names", "played", "results", "scene", "told"]
 
 RAISE = [{"op": "inc", "path": "state.a", "value": 1}]
 ENTITIES = [{"id": "p", "playable": True}, {"id": "q"}]
@@ -31,7 +30,7 @@ ACTIONS = [
 ]
 
 
-def scene(spoken: str = "words", *, viewer: str | None = None, **more: Any) -> Scene:
+def scene(spoken: str = "words", *, viewer: str | None = None, **more: Any) -> NarrationContext:
     parts: dict[str, Any] = {
         "entities": ENTITIES,
         "actions": ACTIONS,
@@ -43,13 +42,15 @@ def scene(spoken: str = "words", *, viewer: str | None = None, **more: Any) -> S
     return scene_of(document(**parts | more), chosen, viewer=viewer, spoken=spoken, **session)
 
 
-async def told(gateway: ScriptedGateway, about: Scene | None = None, **options: Any) -> list[Any]:
+async def told(gateway: ScriptedGateway, about: NarrationContext | None = None, **options: Any) -> list[Any]:
     narrator = Narrator(gateway, seconds=5.0, **options)
     async with aclosing(narrator.tell(about or scene())) as telling:
         return [happened async for happened in telling]
 
 
-async def played(*answers: Answer, about: Scene | None = None) -> tuple[list[Any], ScriptedGateway]:
+async def played(
+    *answers: Answer, about: NarrationContext | None = None
+) -> tuple[list[Any], ScriptedGateway]:
     gateway = ScriptedGateway(list(answers))
     return await told(gateway, about), gateway
 
@@ -64,6 +65,6 @@ def names(happened: Sequence[Any]) -> list[str]:
     return [type(one).__name__ for one in happened]
 
 
-def causes(about: Scene) -> list[str]:
+def causes(about: NarrationContext) -> list[str]:
     assert about.stage.played is not None
     return [change.cause for change in about.stage.played.changes]

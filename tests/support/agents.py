@@ -11,7 +11,7 @@ from uuid import uuid4
 from peripety.api.agent.v1 import agent_pb2 as pb
 from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceStub
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
-from peripety.client.channel import open_channel
+from peripety.rpc.channel import open_channel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceAsyncStub
-
-__all__ = ["Agents", "kinds", "manifest", "new_id", "phase", "run_request", "schema", "tool"]
 
 
 def phase(phase_id: str, says: str, **fields: Any) -> pb.Phase:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.simulator.scenario.model import Scenario
-from peripety.simulator.simulator import Simulator
+from peripety.llmsim.script.types import Script
+from peripety.llmsim.simulator import Simulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.simulator.exchange import Exchange
-    from peripety.simulator.model import Request
-    from peripety.simulator.scenario.model import Response
-
-__all__ = ["Answering"]
+    from peripety.llmsim.script.types import ScriptResponse
+    from peripety.llmsim.script_engine import Exchange
+    from peripety.llmsim.types import SimRequest
 
 
 class Answering(Simulator):
@@ -27,13 +25,13 @@ class Answering(Simulator):
         requests: everything that was asked, whole.
     """
 
-    def __init__(self, answer: Callable[[Request], Response]) -> None:
-        super().__init__(Scenario())
-        self.requests: list[Request] = []
+    def __init__(self, answer: Callable[[SimRequest], ScriptResponse]) -> None:
+        super().__init__(Script())
+        self.requests: list[SimRequest] = []
         self._answer = answer
 
-    def begin(self, request: Request) -> Exchange:
+    def begin(self, request: SimRequest) -> Exchange:
         with self.step():
             self.requests.append(request)
-            self.reload(Scenario(default_response=self._answer(request)))
+            self.reload(Script(default_response=self._answer(request)))
             return super().begin(request)

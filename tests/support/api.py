@@ -10,7 +10,7 @@ from uuid import uuid4
 from peripety.api.common.v1 import engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
-from peripety.client.channel import open_channel
+from peripety.rpc.channel import open_channel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator

@@ -9,16 +9,17 @@ import grpc
 import grpc.aio
 from google.protobuf.wrappers_pb2 import StringValue
 
-from peripety.client.channel import open_channel
-from peripety.config import Config
-from peripety.rpc.app import serve_bound
+from peripety.core.config import Config
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve_registered
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from peripety.rpc.app import App, Bind
-    from peripety.wiring import Wiring
+    from peripety.rpc.container import ServiceContainer
+    from peripety.server.app import RegisterService, ServerApp
+
 
 SERVICE = "peripety.test.v1.TestService"
 
@@ -63,10 +64,10 @@ def both(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
     )
 
 
-def service(**methods: grpc.RpcMethodHandler[Any, Any]) -> Bind:
+def service(**methods: grpc.RpcMethodHandler[Any, Any]) -> RegisterService:
     """The bind function of a service with these methods."""
 
-    async def bind(wiring: Wiring) -> None:
+    async def bind(wiring: ServiceContainer) -> None:
         wiring.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
         wiring.register(SERVICE)
 
@@ -110,9 +111,9 @@ async def texts(*values: str) -> AsyncIterator[StringValue]:
 
 
 @asynccontextmanager
-async def serving(config: Config, bind: Bind) -> AsyncIterator[tuple[App, Caller]]:
+async def serving(config: Config, bind: RegisterService) -> AsyncIterator[tuple[ServerApp, Caller]]:
     """Serve one test service and open a client channel to it."""
-    async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+    async with serve_registered(config, [bind]) as app, open_channel(app.address) as channel:
         yield app, Caller(channel)
 
 

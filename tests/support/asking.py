@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from peripety.simulator.wire.anthropic import Anthropic
-from peripety.simulator.wire.base import Call, Operation, Wire
-from peripety.simulator.wire.deepseek import DeepSeek
-from peripety.simulator.wire.gemini import Gemini
-from peripety.simulator.wire.ollama import Ollama
-from peripety.simulator.wire.openai_chat import OpenAiChat
-from peripety.simulator.wire.openai_responses import OpenAiResponses
+from peripety.llmsim.wire.anthropic.api import AnthropicWire
+from peripety.llmsim.wire.base import HttpCall, Wire, WireOperation
+from peripety.llmsim.wire.deepseek import DeepSeekWire
+from peripety.llmsim.wire.gemini.api import GeminiWire
+from peripety.llmsim.wire.ollama.api import OllamaWire
+from peripety.llmsim.wire.openai.api import OpenAiChat, OpenAiResponses
 from support.wires import FakeService
 
 if TYPE_CHECKING:
-    from peripety.simulator.model import Request
+    from peripety.llmsim.types import SimRequest
 
-__all__ = ["APIS", "asked"]
 
 CHAT = {"messages": [{"role": "user", "content": "hi"}]}
 _ASKED: dict[type[Wire], dict[str, Any]] = {
-    Anthropic: {
+    AnthropicWire: {
         **CHAT,
         "model": "claude-sonnet-4-5",
         "max_tokens": 4000,
@@ -29,22 +27,22 @@ _ASKED: dict[type[Wire], dict[str, Any]] = {
     },
     OpenAiChat: {**CHAT, "model": "gpt-5", "stream_options": {"include_usage": True}},
     OpenAiResponses: {"model": "gpt-5", "input": "hi", "reasoning": {"summary": "auto"}},
-    DeepSeek: {**CHAT, "model": "deepseek-flash", "stream_options": {"include_usage": True}},
-    Gemini: {
+    DeepSeekWire: {**CHAT, "model": "deepseek-flash", "stream_options": {"include_usage": True}},
+    GeminiWire: {
         "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
         "generationConfig": {"thinkingConfig": {"includeThoughts": True}},
     },
-    Ollama: {**CHAT, "model": "qwen3", "think": True},
+    OllamaWire: {**CHAT, "model": "qwen3", "think": True},
 }
 
 APIS: tuple[Wire, ...] = tuple(wire() for wire in _ASKED)
 
 
-def asked(wire: Wire, *, stream: bool, sse: bool = True) -> Request:
+def asked(wire: Wire, *, stream: bool, sse: bool = True) -> SimRequest:
     body = dict(_ASKED[type(wire)])
-    generate = [route for route in wire.routes if route.operation is Operation.GENERATE]
+    generate = [route for route in wire.routes if route.operation is WireOperation.GENERATE]
     params = {"model": "gemini-3-pro", "alt": "sse" if sse else "json"}
-    if isinstance(wire, Gemini):
+    if isinstance(wire, GeminiWire):
         route = next(route for route in generate if ("stream" in route.name) == stream)
     else:
         route = generate[0]
@@ -57,4 +55,4 @@ def asked(wire: Wire, *, stream: bool, sse: bool = True) -> Request:
         "authorization": "Bearer k",
         "x-goog-api-key": "k",
     }
-    return wire.request(Call(route, headers, params, json.dumps(body).encode()), FakeService())
+    return wire.request(HttpCall(route, headers, params, json.dumps(body).encode()), FakeService())

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from peripety.scenarios import batch
-from peripety.scenarios.batch import judging, playing
-from peripety.scenarios.certificates.model import CertificateOptions
-from peripety.scenarios.model import DryRunOptions, Level
+from peripety.scenario import batch
+from peripety.scenario.batch import validator
+from peripety.scenario.certificate.types import CertificateOptions
+from peripety.scenario.types import DryRunOptions, ValidationLevel
 from support.scenarios import chance, document
 from support.specs import spec
 
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from peripety.scenarios.batch import BatchOptions, Verdict
-    from peripety.sim import Checked
-    from peripety.workers import Worker
+    from peripety.core.concurrency import Executor
+    from peripety.engine import ValidationResult
+    from peripety.scenario.batch import BatchOptions, DocumentVerdict
 
-DICE = batch.BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=64))
+
+DICE = batch.BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64))
 
 CERTIFIED = batch.BatchOptions(
-    Level.CERTIFICATE, DICE.dry_run, CertificateOptions(("idle", "random"), max_runs=64)
+    ValidationLevel.CERTIFICATE, DICE.dry_run, CertificateOptions(("idle", "random"), max_runs=64)
 )
 
 GOOD = document(chance(0.6))
@@ -38,7 +39,7 @@ def named(name: str) -> bytes:
     return document({**chance(0.6), "name": name})
 
 
-def name_of(checked: Checked) -> str:
+def name_of(checked: ValidationResult) -> str:
     """What `named` was given."""
     assert checked.program is not None
     name: str = checked.program.spec["name"]
@@ -50,7 +51,9 @@ def spaced(data: bytes, spaces: int) -> bytes:
     return json.dumps(json.loads(data), indent=spaces).encode()
 
 
-def verdicts(documents: list[tuple[Any, bytes]], options: BatchOptions, **more: Any) -> dict[Any, Verdict]:
+def verdicts(
+    documents: list[tuple[Any, bytes]], options: BatchOptions, **more: Any
+) -> dict[Any, DocumentVerdict]:
     """What a batch says of each document, in their order and not in that in which it was said."""
     found = list(batch.validate(documents, options, **more))
     assert len(found) == len(documents)
@@ -59,12 +62,13 @@ def verdicts(documents: list[tuple[Any, bytes]], options: BatchOptions, **more: 
 
 
 def playing_otherwise(
-    monkeypatch: pytest.MonkeyPatch, otherwise: Callable[[str, Worker], Coroutine[None, None, Verdict | None]]
+    monkeypatch: pytest.MonkeyPatch,
+    otherwise: Callable[[str, Executor], Coroutine[None, None, DocumentVerdict | None]],
 ) -> None:
     """Have something else done with documents that are to be played; they are when it gives nothing."""
 
-    async def played(checked: Checked, options: BatchOptions, worker: Worker) -> Verdict:
+    async def played(checked: ValidationResult, options: BatchOptions, worker: Executor) -> DocumentVerdict:
         done = await otherwise(name_of(checked), worker)
-        return done or await playing.played(checked, options, worker)
+        return done or await validator.evaluate_compiled(checked, options, worker)
 
-    monkeypatch.setattr(judging, "played", played)
+    monkeypatch.setattr(validator, "evaluate_compiled", played)

@@ -7,32 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import NotFoundError
-from peripety.sessions.branches.model import Fork, Rewinding
-from peripety.sessions.mechanics import play_again
-from peripety.sessions.model import ActionCall, TurnRequest
+from peripety.session.branch_types import ForkRequest, RewindRequest
+from peripety.session.turn_engine import replay_turn
+from peripety.session.types import PlayerAction, TurnRequest
 from support.sessions import new_id
 from support.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
-    from peripety.sessions.looks import SeenSession
-    from peripety.sessions.model import CommittedTurn, Session
-    from peripety.sessions.sessions import Sessions
-    from peripety.sessions.store import SessionStore
-    from peripety.storage import Database
+    from peripety.core.storage.database import Database
+    from peripety.session.session_manager import SessionManager
+    from peripety.session.session_view import SessionView
+    from peripety.session.store.session_store import SessionStore
+    from peripety.session.types import CommittedTurn, Session
 
-__all__ = [
-    "ENDING",
-    "FATEFUL",
-    "forked",
-    "is_gone",
-    "rewound",
-    "standing_rows",
-    "turn_for",
-    "turns_of",
-    "verified",
-]
 
 FATEFUL = document(
     entities=[{"id": "p", "playable": True}],
@@ -55,16 +44,18 @@ ENDING = document(
 """A scenario that can be lost in a turn."""
 
 
-async def forked(sessions: Sessions, session_id: str, turn: int | None = None, **more: Any) -> SeenSession:
+async def forked(
+    sessions: SessionManager, session_id: str, turn: int | None = None, **more: Any
+) -> SessionView:
     """Fork a session."""
-    return await sessions.fork(Fork(new_id(), session_id, turn, **more))
+    return await sessions.fork(ForkRequest(new_id(), session_id, turn, **more))
 
 
-async def rewound(sessions: Sessions, session_id: str, turn: int, **more: Any) -> SeenSession:
+async def rewound(sessions: SessionManager, session_id: str, turn: int, **more: Any) -> SessionView:
     """Rewind a session from wherever it is."""
     now = (await sessions.get(session_id, None)).session.turn
     return await sessions.rewind(
-        Rewinding(
+        RewindRequest(
             **{"request_id": new_id(), "session_id": session_id, "turn": turn, "expected_turn": now, **more}
         )
     )
@@ -72,7 +63,7 @@ async def rewound(sessions: Sessions, session_id: str, turn: int, **more: Any) -
 
 def turn_for(session: Session, *actions: str) -> TurnRequest:
     """The next turn of a session."""
-    calls = tuple(ActionCall(name, {}) for name in actions)
+    calls = tuple(PlayerAction(name, {}) for name in actions)
     return TurnRequest(session.session_id, new_id(), session.turn + 1, calls)
 
 
@@ -84,15 +75,15 @@ async def turns_of(store: SessionStore, session_id: str) -> list[CommittedTurn]:
 async def verified(store: SessionStore, session_id: str) -> list[CommittedTurn]:
     """The turns of a session, which come to its state and its chain when they are played from the start."""
     session = await store.session(session_id)
-    program = sim.load(await store.document(session.spec_hash))
+    program = engine.compile_trusted(await store.document(session.spec_hash))
     snapshot = program.new_state(session.first_seed).to_json()
-    chain = sim.chain_start(session.first_seed, session.spec_hash)
+    chain = engine.start_hash_chain(session.first_seed, session.spec_hash)
     turns = await turns_of(store, session_id)
     assert [turn.turn for turn in turns] == list(range(1, session.turn + 1))
     for turn in turns:
-        played = play_again(program, snapshot, json.loads(turn.record))
+        played = replay_turn(program, snapshot, json.loads(turn.record))
         assert played.record == turn.record
-        snapshot, chain = played.snapshot, sim.chain(chain, turn.record)
+        snapshot, chain = played.snapshot, engine.extend_hash_chain(chain, turn.record)
     assert chain == session.chain_hash
     if not session.reseeded:
         assert snapshot == session.snapshot
@@ -109,7 +100,7 @@ async def standing_rows(database: Database) -> dict[str, int]:
         return {name: await connection.scalar(text(f"SELECT count(*) FROM {name}")) for name in tables}  # noqa: S608
 
 
-async def is_gone(sessions: Sessions, session_id: str) -> bool:
+async def is_gone(sessions: SessionManager, session_id: str) -> bool:
     """Whether there is no such session."""
     try:
         await sessions.get(session_id, None)

@@ -9,31 +9,27 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import PeripetyError
-from peripety.gateway.model import Spent
-from peripety.sessions.bundles.format import BundledTurn, Header
-from peripety.sessions.bundles.verifying import Verification
-from peripety.sessions.bundles.writing import Writer
-from peripety.sessions.events import Accepted, Committed, NarrativeChunk
-from peripety.sessions.mechanics import Board, reseeded
-from peripety.sessions.model import ActionCall, NarratorOptions, Resolution, RollRequest
+from peripety.gateway.types.response import UsageTotal
+from peripety.session.bundles.format import BundledTurn, BundleHeader, BundleWriter
+from peripety.session.bundles.verifier import BundleVerification
+from peripety.session.events import Accepted, Committed, NarrativeChunk
+from peripety.session.turn_engine import TurnTransaction, with_seed
+from peripety.session.types import DieRollRequest, NarratorOptions, PlayerAction, Resolution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from peripety.sessions.bundles.replaying import ReplayedTurn
-    from peripety.sessions.bundles.verifying import Verdict
-
-__all__ = ["Game", "Plan", "bundle_of", "play", "resealed", "verdict_on", "verified"]
+    from peripety.session.bundles.verifier import ReplayedTurn, VerificationResult
 
 
 @dataclass(frozen=True)
 class Plan:
     """What is done in a turn: before that, the run may be given another seed."""
 
-    actions: Sequence[ActionCall] = ()
-    rolls: Sequence[RollRequest] = ()
+    actions: Sequence[PlayerAction] = ()
+    rolls: Sequence[DieRollRequest] = ()
     narrated: Sequence[Mapping[str, Any]] = ()
     seed: int | None = None
     prose: str = "It is told."
@@ -43,12 +39,12 @@ class Plan:
 class Game:
     """A session that was played: its header, and its turns."""
 
-    program: sim.Program
+    program: engine.Program
     first_seed: int
     turns: list[BundledTurn] = field(default_factory=list)
 
-    def header(self, **more: Any) -> Header:
-        start = sim.chain_start(self.first_seed, self.program.spec_hash)
+    def header(self, **more: Any) -> BundleHeader:
+        start = engine.start_hash_chain(self.first_seed, self.program.spec_hash)
         known: dict[str, Any] = {
             "scenario_id": "scenario",
             "spec_hash": self.program.spec_hash,
@@ -60,18 +56,18 @@ class Game:
             "table": None,
             "narrator": NarratorOptions(),
         }
-        return Header(**known | more)
+        return BundleHeader(**known | more)
 
 
-def play(program: sim.Program, plans: Iterable[Plan], seed: int | None = None) -> Game:
+def play(program: engine.Program, plans: Iterable[Plan], seed: int | None = None) -> Game:
     """Play as much of some turns as can be played; what the engine refuses is left out."""
     first_seed = program.spec["seed"] if seed is None else seed
     game = Game(program, first_seed)
     snapshot = program.new_state(first_seed).to_json()
-    chain = sim.chain_start(first_seed, program.spec_hash)
+    chain = engine.start_hash_chain(first_seed, program.spec_hash)
     for plan in plans:
-        before = snapshot if plan.seed is None else reseeded(snapshot, plan.seed)
-        board = Board(program, before, reseeded=plan.seed)
+        before = snapshot if plan.seed is None else with_seed(snapshot, plan.seed)
+        board = TurnTransaction(program, before, reseeded=plan.seed)
         steps: list[Callable[[], Any]] = [
             *(partial(board.act, call) for call in plan.actions),
             *(partial(board.roll, die) for die in plan.rolls),
@@ -84,14 +80,14 @@ def play(program: sim.Program, plans: Iterable[Plan], seed: int | None = None) -
             played = board.close()
         except PeripetyError:
             break
-        chain = sim.chain(chain, played.record)
+        chain = engine.extend_hash_chain(chain, played.record)
         request_id = _uuid(len(game.turns))
         committed = Committed(
             state_hash=played.state_hash,
             chain_hash=chain,
             status=played.world.status,
             legal_actions=played.legal_actions,
-            usage=Spent(),
+            usage=UsageTotal(),
             changes=played.changes,
             narrative=plan.prose,
             resolution=Resolution.NARRATED,
@@ -101,7 +97,7 @@ def play(program: sim.Program, plans: Iterable[Plan], seed: int | None = None) -
         accepted = Accepted(_uuid(-1), request_id, tuple(plan.actions), "")
         game.turns.append(
             BundledTurn(
-                record=sim.parse_canonical(played.record),
+                record=engine.parse_canonical(played.record),
                 request_id=request_id,
                 pov=None,
                 events=(accepted, *played.events, NarrativeChunk(plan.prose), committed),
@@ -115,7 +111,7 @@ def play(program: sim.Program, plans: Iterable[Plan], seed: int | None = None) -
 
 def bundle_of(game: Game, certificate: bytes | None = None, **header: Any) -> bytes:
     """The bundle of a session."""
-    writer = Writer()
+    writer = BundleWriter()
     documents = [game.program.document, *([] if certificate is None else [certificate])]
     return b"".join(
         [
@@ -129,20 +125,20 @@ def bundle_of(game: Game, certificate: bytes | None = None, **header: Any) -> by
 
 def resealed(lines: Sequence[bytes]) -> bytes:
     """A bundle of these lines, all but its end, with an end that fits: the work of a forger."""
-    writer = Writer()
+    writer = BundleWriter()
     return b"".join([*(writer.document(line) for line in lines), writer.end()])
 
 
 def verified(
-    bundle: bytes, compiled: Callable[[bytes], sim.Program] = sim.compile_canonical
-) -> tuple[list[ReplayedTurn], Verdict]:
+    bundle: bytes, compiled: Callable[[bytes], engine.Program] = engine.compile_canonical
+) -> tuple[list[ReplayedTurn], VerificationResult]:
     """What comes of verifying a bundle: its turns, and the verdict."""
-    verification = Verification(io.BytesIO(bundle), compiled)
+    verification = BundleVerification(io.BytesIO(bundle), compiled)
     turns = [replayed for _, replayed in verification.turns()]
     return turns, verification.verdict
 
 
-def verdict_on(bundle: bytes) -> Verdict:
+def verdict_on(bundle: bytes) -> VerificationResult:
     """The verdict on a bundle."""
     return verified(bundle)[1]
 

@@ -6,48 +6,48 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peripety.gateway.model import CacheBlock, ChatMessage, ProviderState, ResponseSchema, Text, Tool, Usage
-from peripety.gateway.providers.anthropic import MessagesWire
-from peripety.gateway.providers.anthropic.shapes import Shapes
-from peripety.gateway.providers.anthropic.tools import write_tools
-from peripety.gateway.providers.anthropic.turns import Turns
-from peripety.gateway.providers.gemini import GeminiWire
-from peripety.gateway.providers.openai import OPENAI, ChatCompletionsWire
-from peripety.gateway.providers.openai.dialect import DEEPSEEK
-from peripety.gateway.providers.openai.messages import to_messages
-from peripety.gateway.providers.states import kept
-from peripety.simulator.state import Table
-from peripety.simulator.truth.cache.prompt_caches import PromptCaches
-from peripety.simulator.truth.models import catalogue
-from peripety.simulator.truth.tokens import count
-from peripety.simulator.wire.anthropic import Anthropic
-from peripety.simulator.wire.anthropic.blocks import Content
-from peripety.simulator.wire.deepseek import DeepSeek
-from peripety.simulator.wire.deepseek.reading import repeated
-from peripety.simulator.wire.gemini import Gemini
-from peripety.simulator.wire.json_text import compact, content
-from peripety.simulator.wire.openai_chat import OpenAiChat
+from peripety.gateway.providers.anthropic.request_body import (
+    AnthropicMessages,
+    AnthropicSchemas,
+    tools_to_json,
+)
+from peripety.gateway.providers.anthropic.response_stream import MessagesWire
+from peripety.gateway.providers.gemini.response_stream import GeminiWire
+from peripety.gateway.providers.history_compat import unwrap_state
+from peripety.gateway.providers.openai.dialect import DEEPSEEK, OPENAI
+from peripety.gateway.providers.openai.request_body import to_messages
+from peripety.gateway.providers.openai.response_stream import ChatCompletionsWire
+from peripety.gateway.types.message import ChatMessage, ProviderState, Text, Tool
+from peripety.gateway.types.request import ResponseSchema
+from peripety.gateway.types.response import CacheBlock, Usage
+from peripety.llmsim.provider_rules.models import count_tokens, load_models
+from peripety.llmsim.provider_rules.prompt_cache import SimPromptCaches
+from peripety.llmsim.state import StateTable
+from peripety.llmsim.wire.anthropic.api import AnthropicWire
+from peripety.llmsim.wire.anthropic.content_blocks import ContentBlock
+from peripety.llmsim.wire.base import block_cache_key, compact_json
+from peripety.llmsim.wire.deepseek import DeepSeekWire, answer_to_blocks
+from peripety.llmsim.wire.gemini.api import GeminiWire as api_GeminiWire
+from peripety.llmsim.wire.openai.api import OpenAiChat
 from support.wires import FakeService, call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from peripety.gateway.prompt_cache.pieces import Piece
-    from peripety.gateway.prompt_cache.prompt import Count
+    from peripety.gateway.prompt_cache.prefix import CountTokens, Segment
     from peripety.gateway.providers import wire as providers
-    from peripety.gateway.providers.base import Call
-    from peripety.simulator.model import Block, Request
-    from peripety.simulator.truth.cache.visit import Visit
-    from peripety.simulator.wire import base as simulator
+    from peripety.gateway.providers.provider import ProviderCall
+    from peripety.llmsim.provider_rules.cache_entries import SimCacheVisit
+    from peripety.llmsim.types import SimBlock, SimRequest
+    from peripety.llmsim.wire import base as simulator
 
-__all__ = ["CacheTruth", "TrueTokens", "kept_answer", "read_as_sent", "usage_of"]
 
-_WIRES: dict[str, tuple[providers.Wire, simulator.Wire]] = {
-    "anthropic": (MessagesWire(), Anthropic()),
+_WIRES: dict[str, tuple[providers.WireProtocol, simulator.Wire]] = {
+    "anthropic": (MessagesWire(), AnthropicWire()),
     "openai": (ChatCompletionsWire(OPENAI), OpenAiChat()),
-    "deepseek": (ChatCompletionsWire(DEEPSEEK), DeepSeek()),
-    "gemini": (GeminiWire(), Gemini()),
+    "deepseek": (ChatCompletionsWire(DEEPSEEK), DeepSeekWire()),
+    "gemini": (GeminiWire(), api_GeminiWire()),
 }
 
 
@@ -55,21 +55,21 @@ class CacheTruth:
     """The prompt caches of one account."""
 
     def __init__(self) -> None:
-        tables: dict[str, Table] = defaultdict(Table)
-        self._caches = PromptCaches(tables["cache"], tables["contents"])
+        tables: dict[str, StateTable] = defaultdict(StateTable)
+        self._caches = SimPromptCaches(tables["cache"], tables["contents"])
 
-    def look(self, request: Request, now: float) -> Visit:
+    def look(self, request: SimRequest, now: float) -> SimCacheVisit:
         """Look up what a request finds."""
-        return self._caches.visit(catalogue().find(request.model, request.api), "one", request.prompt, now)
+        return self._caches.visit(load_models().find(request.model, request.api), "one", request.prompt, now)
 
 
 class TrueTokens:
     """Counts the tokens of prompts as the scripted LLM does."""
 
     def __init__(self) -> None:
-        self._counted: dict[tuple[str, Piece], int] = {}
+        self._counted: dict[tuple[str, Segment], int] = {}
 
-    def count_for(self, call: Call) -> Count:
+    def count_for(self, call: ProviderCall) -> CountTokens:
         """Return what counts the pieces of a call's prompt."""
         if call.data.provider == "anthropic":
             return lambda piece: self._count(piece, call)
@@ -77,19 +77,19 @@ class TrueTokens:
         blocks = iter(read_as_sent(call).prompt.blocks)
         return lambda _: next(blocks).tokens
 
-    def _count(self, piece: Piece, call: Call) -> int:
+    def _count(self, piece: Segment, call: ProviderCall) -> int:
         if isinstance(piece.content, Tool):
             return _count(piece, call)
         if (call.model, piece) not in self._counted:
             self._counted[call.model, piece] = _count(piece, call)
         return self._counted[call.model, piece]
 
-    def learn(self, call: Call, counted: int, reported: int) -> None:
+    def learn(self, call: ProviderCall, counted: int, reported: int) -> None:
         """There is nothing to learn: it is no estimate."""
         assert counted == reported, call
 
 
-def read_as_sent(asked: Call, change: dict[str, Any] | None = None) -> Request:
+def read_as_sent(asked: ProviderCall, change: dict[str, Any] | None = None) -> SimRequest:
     """Read a call as it is sent, with other members of its body if that is wanted.
 
     Raises:
@@ -98,39 +98,39 @@ def read_as_sent(asked: Call, change: dict[str, Any] | None = None) -> Request:
     writes, reads = _WIRES[asked.data.provider]
     document = {**writes.body(asked).document, **(change or {})}
     headers = writes.headers(asked, None)
-    sent = call(reads, compact(document), headers, params={"model": asked.model, "alt": "sse"})
+    sent = call(reads, compact_json(document), headers, params={"model": asked.model, "alt": "sse"})
     return reads.request(sent, FakeService())
 
 
-def kept_answer(asked: Call, answer: ChatMessage) -> Sequence[Block]:
+def kept_answer(asked: ProviderCall, answer: ChatMessage) -> Sequence[SimBlock]:
     """An answer as its provider keeps it behind the prompt; nothing where it does not."""
     if asked.data.provider != "deepseek":
         return ()
     messages = (*asked.request.messages, answer)
     written = to_messages(replace(asked, request=replace(asked.request, messages=messages)))
-    return repeated(written[-1], len(written) - 1)
+    return answer_to_blocks(written[-1], len(written) - 1)
 
 
-def usage_of(found: Visit) -> Usage:
+def usage_of(found: SimCacheVisit) -> Usage:
     """What a provider reports of the prompt, with an answer of one token."""
     written = sum(found.written.values())
     long = found.written.get("1h", 0)
     return Usage(found.fresh + found.read + written, 1, found.read, written, 0, long)
 
 
-def _count(piece: Piece, call: Call) -> int:
+def _count(piece: Segment, call: ProviderCall) -> int:
     match piece.content:
         case Tool():
-            (written,) = write_tools([piece.content], Shapes())
-            return count(content(written).decode())
+            (written,) = tools_to_json([piece.content], AnthropicSchemas())
+            return count_tokens(block_cache_key(written).decode())
         case Text(text) if piece.section is CacheBlock.SYSTEM:
-            return count(text)
-        case ProviderState() if kept(call, piece.content) is None:
+            return count_tokens(text)
+        case ProviderState() if unwrap_state(call, piece.content) is None:
             return 0
         case ResponseSchema():
             raise AssertionError("a schema is no block")
         case part:
             alone = ChatMessage(piece.role, (part,))
     request = replace(call.request, messages=(ChatMessage.user("u"), alone))
-    *_, (block,) = Turns(replace(call, request=request)).blocks
-    return Content(block["type"], block, ()).tokens
+    *_, (block,) = AnthropicMessages(replace(call, request=request)).blocks
+    return ContentBlock(block["type"], block, ()).tokens

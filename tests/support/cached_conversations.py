@@ -8,17 +8,15 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Self
 
-from peripety.gateway.catalogue import Catalogue
-from peripety.gateway.history import merge_messages
-from peripety.gateway.model import (
-    CacheConfig,
-    CacheTTL,
+from peripety.gateway.message_normalization import normalize_messages
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.prompt_cache.planner import PromptCache
+from peripety.gateway.providers.history_compat import wrap_state
+from peripety.gateway.providers.provider import AnswerFinished, ProviderCall
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    GenerateRequest,
     ProviderState,
-    ResponseSchema,
-    StopReason,
     Text,
     Tool,
     ToolCall,
@@ -26,21 +24,19 @@ from peripety.gateway.model import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.prompt_cache import PromptCache
-from peripety.gateway.providers.base import Call, Finished
-from peripety.gateway.providers.states import keep
-from peripety.simulator.chance import signature
+from peripety.gateway.types.request import CacheConfig, CacheTTL, GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import StopReason
+from peripety.llmsim.determinism import make_signature
 from support.cache_truth import CacheTruth, TrueTokens, kept_answer, read_as_sent, usage_of
 from support.calls import asking, call_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from peripety.gateway.model import Part
-    from peripety.gateway.prompt_cache import Visit
-    from peripety.simulator.truth.cache import visit as truth
+    from peripety.gateway.prompt_cache.planner import CacheCallTracker
+    from peripety.gateway.types.message import Part
+    from peripety.llmsim.provider_rules import cache_entries as truth
 
-__all__ = ["PROVIDERS", "Provider", "Tally", "converse"]
 
 PAUSES = (0, 0, 1, 30, 200, 298, 299, 300, 301, 1799, 1800, 1801, 3599, 3600, 3601, 10_799, 10_800)
 MOST_MARKERS = 4
@@ -162,17 +158,19 @@ class _Asked:
         self.talk = talk
         request = GenerateRequest(
             talk.system,
-            merge_messages(talk.messages),
+            normalize_messages(talk.messages),
             schema=talk.schema,
             model=f"{world.provider.name}/{talk.model}",
             tools=talk.tools,
             tool_choice=talk.tool_choice if talk.tools else None,
             cache=talk.cache,
         )
-        self._call = Call(request, talk.model, Catalogue.load().find(world.provider.name, talk.model))
-        self._visit: Visit = world.cache.visit(world.provider.name, "one", self._call)
+        self._call = ProviderCall(
+            request, talk.model, ModelCatalog.load().find(world.provider.name, talk.model)
+        )
+        self._visit: CacheCallTracker = world.cache.visit(world.provider.name, "one", self._call)
         self._read = read_as_sent(self._visit.call)
-        self._found: truth.Visit = world.truth.look(self._read, world.now)
+        self._found: truth.SimCacheVisit = world.truth.look(self._read, world.now)
 
     def compare(self, tally: Tally) -> None:
         """Hold the plan to what the provider finds."""
@@ -210,7 +208,7 @@ class _Asked:
         """The whole answer has come."""
         self._found.finished(self._world.now, kept_answer(self._call, answer))
         usage = usage_of(self._found)
-        self._visit.ended(Finished(answer.parts, StopReason.END, usage, self.talk.model))
+        self._visit.ended(AnswerFinished(answer.parts, StopReason.END, usage, self.talk.model))
 
 
 class _World:
@@ -320,9 +318,9 @@ class _World:
 
     def _thought(self, model: str) -> ProviderState:
         thought = self._text((8, 400))
-        return keep(
+        return wrap_state(
             call_of(asking(), model, "anthropic"),
-            {"type": "thinking", "thinking": thought, "signature": signature(thought)},
+            {"type": "thinking", "thinking": thought, "signature": make_signature(thought)},
         )
 
     def _call(self, talk: Talk) -> ToolCall:

@@ -5,31 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from peripety.gateway.catalogue import Catalogue
-from peripety.gateway.model import (
-    CacheBlock,
-    ChatMessage,
-    GenerateRequest,
-    ProviderState,
-    ResponseSchema,
-    StopReason,
-    Text,
-    Tool,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
-from peripety.gateway.prompt_cache import PromptCache
-from peripety.gateway.prompt_cache.prompt import Prompt
-from peripety.gateway.providers.base import Call, Finished
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.prompt_cache.planner import PromptCache
+from peripety.gateway.prompt_cache.prefix import Prompt
+from peripety.gateway.providers.provider import AnswerFinished, ProviderCall
+from peripety.gateway.types.message import ChatMessage, ProviderState, Text, Tool, ToolCall, ToolResult
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import CacheBlock, StopReason, Usage
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import Part
-    from peripety.gateway.prompt_cache import Visit
-    from peripety.gateway.prompt_cache.pieces import Piece
-    from peripety.gateway.prompt_cache.prompt import Count
+    from peripety.gateway.prompt_cache.planner import CacheCallTracker
+    from peripety.gateway.prompt_cache.prefix import CountTokens, Segment
+    from peripety.gateway.types.message import Part
 
-__all__ = ["MODEL", "Planning", "answer", "asked", "places", "question"]
 
 MODEL = "anthropic/claude-opus-5-5"
 """It caches from 512 tokens on."""
@@ -38,14 +26,14 @@ MODEL = "anthropic/claude-opus-5-5"
 class Letters:
     """Counts a token for each letter."""
 
-    def count_for(self, _call: Call) -> Count:
+    def count_for(self, _call: ProviderCall) -> CountTokens:
         return _letters
 
-    def learn(self, _call: Call, _counted: int, _reported: int) -> None:
+    def learn(self, _call: ProviderCall, _counted: int, _reported: int) -> None:
         """It is no estimate."""
 
 
-def _letters(piece: Piece) -> int:
+def _letters(piece: Segment) -> int:
     match piece.content:
         case Tool(name, description):
             return len(name + description)
@@ -67,22 +55,22 @@ class Planning:
         day = datetime(2026, 11, 22, tzinfo=UTC)
         self.cache = PromptCache(lambda: self.now, lambda: day, Letters())
 
-    def visit(self, request: GenerateRequest, account: str = "one") -> Visit:
+    def visit(self, request: GenerateRequest, account: str = "one") -> CacheCallTracker:
         """Plan a request, and no more."""
         provider, _, model = (request.model or MODEL).partition("/")
         return self.cache.visit(
-            provider, account, Call(request, model, Catalogue.load().find(provider, model))
+            provider, account, ProviderCall(request, model, ModelCatalog.load().find(provider, model))
         )
 
     def ask(
         self, request: GenerateRequest, *, read: int | None = None, said: tuple[Part, ...] = (Text("a"),)
-    ) -> Visit:
+    ) -> CacheCallTracker:
         """Plan a request and answer it, with as much read as was predicted, or another number of tokens."""
         visit = self.visit(request)
         assert visit.plan is not None
         found = visit.plan.predicted_read_tokens if read is None else read
         usage = Usage(Prompt(visit.call, visit.call.data.provider, "one", _letters).tokens, 1, found)
-        visit.ended(Finished(said, StopReason.END, usage, visit.call.model))
+        visit.ended(AnswerFinished(said, StopReason.END, usage, visit.call.model))
         return visit
 
 
@@ -101,7 +89,7 @@ def answer(text: str = "a", letters: int = 10) -> ChatMessage:
     return ChatMessage.assistant((text * letters)[:letters])
 
 
-def places(visit: Visit) -> list[str]:
+def places(visit: CacheCallTracker) -> list[str]:
     """Where the markers of a call stand: `tools`, `system`, or the index of a message."""
     return [
         str(each.message_index) if each.block is CacheBlock.MESSAGE else each.block.value

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.gateway.catalogue import Catalogue
-from peripety.gateway.model import ChatMessage, GenerateRequest
-from peripety.gateway.providers.base import Call
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.providers.provider import ProviderCall
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import CacheBreakpoint
+    from peripety.gateway.types.response import CacheBreakpoint
 
 
 def call_of(
@@ -17,9 +18,9 @@ def call_of(
     model: str = "m",
     provider: str = "generic",
     breakpoints: tuple[CacheBreakpoint, ...] = (),
-) -> Call:
+) -> ProviderCall:
     """A call of a model with what the catalogue knows of it."""
-    return Call(request, model, Catalogue.load().find(provider, model), breakpoints)
+    return ProviderCall(request, model, ModelCatalog.load().find(provider, model), breakpoints)
 
 
 def asking(text: str = "u", **options: Any) -> GenerateRequest:

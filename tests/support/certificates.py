@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from peripety.scenarios.certificates.certifying import certificate_of
-from peripety.scenarios.certificates.model import CertificateOptions
+from peripety.scenario.certificate.certifier import build_certificate
+from peripety.scenario.certificate.types import CertificateOptions
 from support.scenarios import WORKERS, program
 from support.specs import action, at_most, event, spec
 
 if TYPE_CHECKING:
-    from peripety.scenarios.certificates.model import Certificate
+    from peripety.scenario.certificate.types import Certificate
+
 
 Json = dict[str, Any]
 EVERYBODY = CertificateOptions(max_runs=64)
@@ -55,7 +56,7 @@ def contest(**parts: Any) -> Json:
 
 async def certified(value: Json, options: CertificateOptions = FEWEST) -> Certificate:
     """The certificate of a scenario."""
-    return await certificate_of(program(value), options, WORKERS)
+    return await build_certificate(program(value), options, WORKERS)
 
 
 def certified_alone(value: Json, options: CertificateOptions = FEWEST) -> Certificate:

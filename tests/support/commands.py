@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from peripety.cli import app
+from peripety.cli.app import app
 
 
 def options_of(command: str) -> set[str]:

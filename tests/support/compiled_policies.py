@@ -6,40 +6,40 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
+from peripety import engine
+from peripety.core.mutation import Coverage, Mutant, MutantOutcome, MutationScore
+from peripety.core.storage.database import Database
+from peripety.engine.policies.types import Decision, ToolRequest
 from peripety.errors import Finding, Severity
-from peripety.gateway.model import Spent, Usage
-from peripety.policies.model import (
+from peripety.gateway.types.response import Usage, UsageTotal
+from peripety.policy.store import PolicyStore
+from peripety.policy.types import (
     AuditEntry,
-    Blame,
-    Compiled,
-    Decision,
     DiscardedScenario,
     Expectation,
+    FaultAttribution,
     GenerationTurn,
     Judgement,
+    PolicyCompiled,
     RulePatch,
     RulePatchKind,
     ScenarioCorrection,
+    ScenarioOrigin,
     ScenarioResult,
-    ScenarioSource,
     TestScenario,
-    ToolRequest,
     VerificationReport,
 )
-from peripety.policies.store import PolicyStore
-from peripety.quality import Coverage, Mutant, MutantOutcome, MutationScore
-from peripety.storage import Database
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
 
 ALLOWED = TestScenario(
     "a reads below /a",
     ToolRequest("alpha", "read", {"path": "/a/b", "size": 1.5}, ("first",)),
     Expectation.ALLOW,
     "it is meant to",
-    ScenarioSource.HANDWRITTEN,
+    ScenarioOrigin.HANDWRITTEN,
     "reads",
     "mine",
 )
@@ -49,7 +49,7 @@ DENIED = TestScenario("nobody reads below /e", ToolRequest("alpha", "read", {"pa
 def policy_document(**more: Any) -> bytes:
     """Whoever reads below /a may; removing is escalated, and what lies below /z is nobody's."""
     path = {"argument_roles": ["source_path"], "kind": "path"}
-    return sim.canonical(
+    return engine.canonicalize(
         {
             "policy_version": "1.0",
             "id": "gauge",
@@ -89,19 +89,19 @@ def policy_document(**more: Any) -> bytes:
     )
 
 
-def compiled_policy(**more: Any) -> Compiled:
+def compiled_policy(**more: Any) -> PolicyCompiled:
     """What came of compiling it, with something of everything that there may be."""
-    policy = sim.compile_policy(policy_document(**more))
+    policy = engine.compile_policy(policy_document(**more))
     scenarios = (ALLOWED, DENIED)
     survivor = Mutant("m1", "drop_rule", "/rules/1", b"{}", None, MutantOutcome.SURVIVED, ("x",))
-    spent = Spent(2, Usage(input_tokens=10, output_tokens=5), cost=None)
+    spent = UsageTotal(2, Usage(input_tokens=10, output_tokens=5), cost=None)
     decisions = (
         ScenarioCorrection(DENIED.description, Expectation.ESCALATE, Expectation.DENY, "nothing allows it"),
         DiscardedScenario(DENIED, "structural-z", Decision.DENY),
         RulePatch(RulePatchKind.ADD, "reads", None, policy.rules[1], 0, "it was missing"),
-        Judgement(DENIED.description, Blame.BOTH, "neither fits", overruled=True),
+        Judgement(DENIED.description, FaultAttribution.BOTH, "neither fits", overruled=True),
     )
-    return Compiled(
+    return PolicyCompiled(
         policy.document,
         scenarios,
         VerificationReport(
@@ -121,9 +121,9 @@ def named(name: str) -> bytes:
     return policy_document(name=name)
 
 
-def decided(policy: bytes, **request: Any) -> sim.Decided:
+def decided(policy: bytes, **request: Any) -> engine.DecisionResult:
     """What a policy says, asked without any service."""
-    return sim.compile_policy(policy).decide(ToolRequest(**request))
+    return engine.compile_policy(policy).decide(ToolRequest(**request))
 
 
 def as_json(value: Any) -> bytes:

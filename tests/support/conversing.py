@@ -6,14 +6,15 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from peripety.sim.patterns import Pattern, TextKind, TextPattern
-from peripety.simulator.model import Api, Message, Request, Role, Text
-from peripety.simulator.scenario.model import Failure, Response, Rule, Scenario, Turn
+from peripety.engine.patterns.syntax import Pattern, TextKind, TextPattern
+from peripety.llmsim.script.types import Fault, Script, ScriptResponse, ScriptRule, ScriptTurn
+from peripety.llmsim.types import Api, SimMessage, SimRequest, SimRole, TextPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.simulator.simulator import Simulator
+    from peripety.llmsim.simulator import Simulator
+
 
 WORDS = ("alpha", "beta", "gamma", "delta", "omega")
 ANY = Pattern()
@@ -23,34 +24,34 @@ def has(word: str) -> Pattern:
     return Pattern(TextPattern(TextKind.CONTAINS, word))
 
 
-SCENARIO = Scenario(
+SCENARIO = Script(
     responses=(
-        Rule(
+        ScriptRule(
             has("alpha"),
-            Response("0"),
+            ScriptResponse("0"),
             turns=(
-                Turn(ANY, Response("0.0")),
-                Turn(has("beta"), Response("0.1")),
-                Turn(ANY, Response("0.2")),
+                ScriptTurn(ANY, ScriptResponse("0.0")),
+                ScriptTurn(has("beta"), ScriptResponse("0.1")),
+                ScriptTurn(ANY, ScriptResponse("0.2")),
             ),
         ),
-        Rule(has("beta"), Response("1"), max_matches=2),
-        Rule(
+        ScriptRule(has("beta"), ScriptResponse("1"), max_matches=2),
+        ScriptRule(
             has("gamma"),
-            Response("2"),
+            ScriptResponse("2"),
             max_matches=3,
             turns=(
-                Turn(has("gamma"), failure=Failure("auth_error", {"message": "no"})),
-                Turn(ANY, Response("2.1")),
+                ScriptTurn(has("gamma"), failure=Fault("auth_error", {"message": "no"})),
+                ScriptTurn(ANY, ScriptResponse("2.1")),
             ),
         ),
-        Rule(
+        ScriptRule(
             has("delta"),
-            failure=Failure("out_of_credits", {"message": "no"}, times=1),
-            response=Response("3"),
+            failure=Fault("out_of_credits", {"message": "no"}, times=1),
+            response=ScriptResponse("3"),
         ),
     ),
-    default_response=Response("default"),
+    default_response=ScriptResponse("default"),
 )
 
 
@@ -60,20 +61,20 @@ class Conversation:
 
     name: str
     named: bool
-    said: tuple[Message, ...] = ()
+    said: tuple[SimMessage, ...] = ()
     counts: dict[int, int] = field(default_factory=dict)
     failures: dict[int, int] = field(default_factory=dict)
     active: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         # Conversations without a name are told apart by how they begin.
-        self.said = (Message(Role.USER, self.name), Message(Role.ASSISTANT, "default"))
+        self.said = (SimMessage(SimRole.USER, self.name), SimMessage(SimRole.ASSISTANT, "default"))
 
-    def request(self, prompt: str) -> Request:
+    def request(self, prompt: str) -> SimRequest:
         """The next request: a named one says what is new, another repeats everything."""
-        new = Message(Role.USER, prompt)
+        new = SimMessage(SimRole.USER, prompt)
         messages = (new,) if self.named else (*self.said, new)
-        return Request(
+        return SimRequest(
             Api.OPENAI_CHAT, "m", messages, key="k", conversation=self.name if self.named else None
         )
 
@@ -102,20 +103,20 @@ class Conversation:
             return entry.response.text if entry.response else None
         return "default"
 
-    def heard(self, request: Request, answer: str | None) -> None:
+    def heard(self, request: SimRequest, answer: str | None) -> None:
         """Note what was said; what failed was not."""
         if answer is not None:
-            self.said = (*self.said, request.messages[-1], Message(Role.ASSISTANT, answer))
+            self.said = (*self.said, request.messages[-1], SimMessage(SimRole.ASSISTANT, answer))
 
 
-def ask(simulator: Simulator, request: Request) -> tuple[str | None, str]:
+def ask(simulator: Simulator, request: SimRequest) -> tuple[str | None, str]:
     """The text of an answer, None for an error; and all of it, for comparing transcripts."""
     exchange = simulator.begin(request)
     exchange.started()
     exchange.finished(())
     if exchange.reply is None:
         return None, f"{exchange.id} {exchange.error!r}"
-    text = "".join(part.text for part in exchange.reply.parts if isinstance(part, Text))
+    text = "".join(part.text for part in exchange.reply.parts if isinstance(part, TextPart))
     return text, f"{exchange.id} {exchange.reply}"
 
 

@@ -7,27 +7,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.sim import Program
-from peripety.sim._backend import load_core
+from peripety.engine import Program
+from peripety.engine._backend import load_backend
 
 if TYPE_CHECKING:
-    from peripety.sim._core import Core
+    from peripety.engine.backend_protocol import Backend
+
 
 CORE_NAMES = ("python", "native")
 REQUIRE_NATIVE = os.environ.get("PERIPETY_REQUIRE_NATIVE") == "1"
 
 
-def core_named(name: str) -> Core:
+def core_named(name: str) -> Backend:
     """The core of a name; skips the test when the native one is not installed and not required."""
     try:
-        return load_core(name)
+        return load_backend(name)
     except ModuleNotFoundError:
         if REQUIRE_NATIVE:
             raise
         pytest.skip("native core: not built; build it with `make native`")
 
 
-def program_on(core: Core, document: bytes, *, is_canonical: bool = False) -> Program:
+def program_on(core: Backend, document: bytes, *, is_canonical: bool = False) -> Program:
     """A valid document compiled on one core."""
     canonical = document if is_canonical else core.parse(document)
     return Program(canonical, core.compile(canonical))

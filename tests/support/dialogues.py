@@ -9,26 +9,23 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import SecretStr
 
-from peripety.config import Config, ProviderName
-from peripety.gateway.catalogue import Catalogue
-from peripety.gateway.providers.failures import Failures
-from peripety.gateway.providers.framing import Framing
-from peripety.gateway.providers.ndjson import NdjsonDecoder
-from peripety.gateway.providers.registry import WIRES
-from peripety.gateway.providers.settings import endpoint_of
-from peripety.gateway.providers.sse import SseDecoder
-from peripety.simulator.server.routing import Router
-from peripety.simulator.wire.base import Call as SimulatedCall
-from peripety.simulator.wire.registry import WIRES as THEIRS
+from peripety.core.config import Config, ProviderName
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.providers.error_mapping import ErrorMapper
+from peripety.gateway.providers.registry import WIRES, endpoint_of
+from peripety.gateway.providers.stream_framing import NdjsonDecoder, SseDecoder, StreamFraming
+from peripety.llmsim.server.routing import WIRES as THEIRS
+from peripety.llmsim.server.routing import Router
+from peripety.llmsim.wire.base import HttpCall as SimulatedCall
 from support.wires import FakeService
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from peripety.gateway.providers.base import Call, Finished
-    from peripety.gateway.providers.endpoint import Endpoint
-    from peripety.gateway.providers.wire import Answer, Body, Wire
-    from peripety.simulator.model import Reply, Request
+    from peripety.gateway.providers.provider import AnswerFinished, Endpoint, ProviderCall
+    from peripety.gateway.providers.wire import AnswerDecoder, RequestBody, WireProtocol
+    from peripety.llmsim.types import SimReply, SimRequest
+
 
 KEY = SecretStr("sk-canary")
 _SERVER = "http://127.0.0.1:1"
@@ -51,7 +48,7 @@ PROVIDERS = tuple(WIRES)
 
 def models_of(provider: ProviderName) -> list[str]:
     """The models that are known of a provider, and that it takes tools for."""
-    models = Catalogue.load().models(provider.value)
+    models = ModelCatalog.load().models(provider.value)
     chat = ProviderName.OPENAI
     return [
         model.name
@@ -70,15 +67,15 @@ class Asked:
         request: what the scripted LLM made of that.
     """
 
-    call: Call
-    body: Body
-    request: Request
+    call: ProviderCall
+    body: RequestBody
+    request: SimRequest
     _endpoint: Endpoint
-    _ours: Wire
+    _ours: WireProtocol
     _theirs: Any
 
     @classmethod
-    def of(cls, provider: ProviderName, call: Call) -> Asked:
+    def of(cls, provider: ProviderName, call: ProviderCall) -> Asked:
         ours = WIRES[provider]
         endpoint = endpoint_of(provider, _CONFIG)
         body = ours.body(call)
@@ -92,7 +89,7 @@ class Asked:
         request = target.wire.request(simulated, FakeService())
         return cls(call, body, request, endpoint, ours, target.wire)
 
-    def answered(self, reply: Reply, size: int) -> Finished:
+    def answered(self, reply: SimReply, size: int) -> AnswerFinished:
         """Read an answer that arrives in pieces of so many bytes."""
         data = self.bytes_of(reply)
         answer = self.reader()
@@ -100,18 +97,18 @@ class Asked:
             answer.feed(event)
         return answer.finish()
 
-    def bytes_of(self, reply: Reply) -> bytes:
+    def bytes_of(self, reply: SimReply) -> bytes:
         """An answer as the provider sends it."""
         return b"".join(frame.data for frame in self._theirs.frames(self.request, reply))
 
-    def reader(self) -> Answer:
+    def reader(self) -> AnswerDecoder:
         """What reads an answer."""
-        failures = Failures(self._endpoint, self.call.model, self._ours.vocabulary)
+        failures = ErrorMapper(self._endpoint, self.call.model, self._ours.vocabulary)
         return self._ours.answer(self.call, self.body, failures)
 
     def events(self, pieces: Iterable[bytes]) -> Iterator[str]:
         """The events of an answer that arrives in pieces."""
-        if self._ours.framing is Framing.LINES:
+        if self._ours.framing is StreamFraming.LINES:
             lines = NdjsonDecoder()
             yield from (line for piece in pieces for line in lines.feed(piece))
         else:

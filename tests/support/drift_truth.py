@@ -7,17 +7,16 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
+from peripety import engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.sim import Program
+    from peripety.engine import Program
 
-__all__ = ["BLOCK", "Measured", "measured_drifts"]
 
 BLOCK = 64
-_BLOCKS = 16 if sim.BACKEND == "native" else 4
+_BLOCKS = 16 if engine.BACKEND == "native" else 4
 _UNIT = 2**20
 _USUAL_LIMIT = 0.05
 # What makes each comparison true of what stands on its left: to rise, or to fall.

@@ -6,20 +6,20 @@ import asyncio
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from peripety.policies.model import (
+from peripety.policy.types import (
     CompilePhase,
-    Failed,
-    Progress,
+    CompileProgress,
+    PolicyCompileFailed,
     RulesWritten,
+    ScenariosVerified,
     ScenariosWritten,
-    Verified,
 )
 from support.compiled_policies import compiled_policy, policy_document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.policies.model import Compiled, CompileEvent, CompileOrder
+    from peripety.policy.types import CompileEvent, CompileOrder, PolicyCompiled
 
 
 class FakeCompiler:
@@ -39,7 +39,7 @@ class FakeCompiler:
 
     def __init__(
         self,
-        end: Compiled | Failed | Exception | None = None,
+        end: PolicyCompiled | PolicyCompileFailed | Exception | None = None,
         version: str = "1",
         pause: asyncio.Event | None = None,
     ) -> None:
@@ -72,12 +72,12 @@ class FakeCompiler:
 
     async def _events(self) -> AsyncIterator[CompileEvent]:
         result = compiled_policy()
-        yield Progress(CompilePhase.RULES, 0, "rules are written", 0.1)
+        yield CompileProgress(CompilePhase.RULES, 0, "rules are written", 0.1)
         if self._pause is not None:
             await self._pause.wait()
         yield RulesWritten(policy_document(), result.findings)
         yield ScenariosWritten(result.scenarios, result.turns[0])
-        yield Verified(0, result.verification)
+        yield ScenariosVerified(0, result.verification)
         for entry in result.audit:
             yield entry
         if isinstance(self._end, Exception):

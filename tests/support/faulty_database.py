@@ -8,18 +8,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from peripety.errors import UnavailableError
-from peripety.sessions.store import SessionStore
+from peripety.session.store.session_store import SessionStore
 from support.sessions import OneScenario, ScriptedGateway, sessions_over
 from support.specs import document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
-    from peripety.sessions.sessions import Sessions
-    from peripety.storage import Database
+    from peripety.core.storage.database import Database
+    from peripety.session.session_manager import SessionManager
     from support.sessions import Table
-
-__all__ = ["CrashError", "Faults", "attempted", "process"]
 
 
 class CrashError(BaseException):
@@ -86,7 +84,7 @@ class FaultyDatabase:
         await self._faults.point()
 
 
-def process(game: Table, faults: Faults) -> Sessions:
+def process(game: Table, faults: Faults) -> SessionManager:
     """A process of its own over the same database."""
     database = cast("Database", FaultyDatabase(game.database, faults))
     return sessions_over(SessionStore(database), OneScenario(document()), ScriptedGateway())

@@ -6,23 +6,23 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from peripety import context
-from peripety.gateway.model import (
-    ChatMessage,
+from peripety.core import call_context
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest, ResponseCacheMode
+from peripety.gateway.types.response import (
     Completed,
     Completion,
-    GenerateRequest,
-    ResponseCacheMode,
     StopReason,
     TextDelta,
     Usage,
+    collect_completion,
 )
-from peripety.gateway.model.replay import completion_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.model import GatewayEvent
+    from peripety.gateway.types.response import GatewayEvent
+
 
 COST = Usage(7, 3, 2, 1)
 
@@ -42,7 +42,7 @@ class Call:
 
     def __init__(self, request: GenerateRequest) -> None:
         self.request = request
-        self.remaining = context.remaining()
+        self.remaining = call_context.remaining()
         self.closing = asyncio.Event()
         self.closed = self.closed_in_peace = False
         self._steps: asyncio.Queue[GatewayEvent | Exception] = asyncio.Queue()
@@ -119,4 +119,4 @@ class GatedGateway:
                 self._under_way[request.messages] -= 1
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        return await completion_of(self.stream(request))
+        return await collect_completion(self.stream(request))

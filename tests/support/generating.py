@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from peripety import sim
+from peripety import engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
-from peripety.client.channel import open_channel
-from peripety.config import ProviderName
-from peripety.rpc.app import serve
-from peripety.simulator.server import serve_in_thread
-from peripety.simulator.simulator import Simulator
+from peripety.core.config import ProviderName
+from peripety.llmsim.server.runner import serve_in_thread
+from peripety.llmsim.simulator import Simulator
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve
 from support.providers import PROVIDERS, config_of
 
 if TYPE_CHECKING:
@@ -22,29 +22,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
-    from peripety.config import Config
-    from peripety.simulator.exchange import Exchange
-    from peripety.simulator.model import Request
-    from peripety.simulator.scenario.model import Scenario
+    from peripety.core.config import Config
+    from peripety.llmsim.script.types import Script
+    from peripety.llmsim.script_engine import Exchange
+    from peripety.llmsim.types import SimRequest
 
-__all__ = ["LEVEL", "ORIGINAL_PROVIDERS", "Author", "Heard", "authoring", "heard", "scenario_service"]
 
 ORIGINAL_PROVIDERS = tuple(
     spoken for spoken in PROVIDERS if spoken.name in {ProviderName.ANTHROPIC, ProviderName.OPENAI}
 )
 
 # Those who look ahead take minutes without the native core.
-LEVEL = pb.VALIDATION_LEVEL_CERTIFICATE if sim.BACKEND == "native" else pb.VALIDATION_LEVEL_DRY_RUN
+LEVEL = pb.VALIDATION_LEVEL_CERTIFICATE if engine.BACKEND == "native" else pb.VALIDATION_LEVEL_DRY_RUN
 
 
 class Listening(Simulator):
     """A scripted LLM that keeps whole requests."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Script) -> None:
         super().__init__(scenario)
-        self.requests: list[Request] = []
+        self.requests: list[SimRequest] = []
 
-    def begin(self, request: Request) -> Exchange:
+    def begin(self, request: SimRequest) -> Exchange:
         self.requests.append(request)
         return super().begin(request)
 
@@ -107,7 +106,7 @@ async def scenario_service(config: Config) -> AsyncIterator[ScenarioServiceAsync
 
 
 @asynccontextmanager
-async def authoring(home: Path, spoken: Any, scenario: Scenario) -> AsyncIterator[Author]:
+async def authoring(home: Path, spoken: Any, scenario: Script) -> AsyncIterator[Author]:
     """Serve until the block ends.
 
     Args:

@@ -8,27 +8,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
-from peripety.scenarios.random_specs import random_spec
-from peripety.sim.patterns import Pattern, TextKind, TextPattern
-from peripety.simulator.model import Stop
-from peripety.simulator.scenario.model import Response, Rule, Scenario
+from peripety import engine
+from peripety.engine.patterns.syntax import Pattern, TextKind, TextPattern
+from peripety.llmsim.script.types import Script, ScriptResponse, ScriptRule
+from peripety.llmsim.types import SimStopReason
+from peripety.scenario.spec_generator.generator import generate_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "GRADES",
-    "Grade",
-    "Written",
-    "as_answer",
-    "difference",
-    "good_specs",
-    "in_turn",
-    "patient",
-    "saying",
-    "stubborn",
-]
 
 Json = dict[str, Any]
 
@@ -41,7 +29,7 @@ _SPOT = "spot"
 class Written:
     """An answer, and what a reader can make of it."""
 
-    response: Response
+    response: ScriptResponse
     document: Json
 
 
@@ -62,43 +50,43 @@ class Grade:
 
 def good_specs() -> list[Json]:
     """Specifications that earn a certificate."""
-    return [json.loads(random_spec(seed, index)) for seed, index in _GOOD]
+    return [json.loads(generate_spec(seed, index)) for seed, index in _GOOD]
 
 
-def patient(grade: Grade, good: Json) -> Scenario:
+def patient(grade: Grade, good: Json) -> Script:
     """A model that puts right what it is told of, and says nothing else again.
 
     To what does not name the reason it answers as if it were asked for the first time.
     """
     first = grade.write(good)
-    rules = [Rule(Pattern(), first.response)]
+    rules = [ScriptRule(Pattern(), first.response)]
     if grade.told is not None:
-        rules.insert(0, Rule(_naming(grade.told), as_answer(difference(first.document, good))))
-    return Scenario(tuple(rules))
+        rules.insert(0, ScriptRule(_naming(grade.told), as_answer(difference(first.document, good))))
+    return Script(tuple(rules))
 
 
-def in_turn(*documents: Json) -> Scenario:
+def in_turn(*documents: Json) -> Script:
     """A model that writes one document after the other, each as what differs from the one before."""
     return saying(documents[0], *(difference(before, after) for before, after in pairwise(documents)))
 
 
-def saying(*answers: Json) -> Scenario:
+def saying(*answers: Json) -> Script:
     """A model that gives one answer after the other, whatever it is told."""
     rules = [
-        Rule(Pattern(message_index=(number, number)), as_answer(value))
+        ScriptRule(Pattern(message_index=(number, number)), as_answer(value))
         for number, value in enumerate(answers)
     ]
-    return Scenario(tuple(rules))
+    return Script(tuple(rules))
 
 
-def stubborn(grade: Grade, good: Json) -> Scenario:
+def stubborn(grade: Grade, good: Json) -> Script:
     """A model that always writes the same, whatever it is told."""
-    return Scenario((Rule(Pattern(), grade.write(good).response),))
+    return Script((ScriptRule(Pattern(), grade.write(good).response),))
 
 
-def as_answer(document: Json) -> Response:
+def as_answer(document: Json) -> ScriptResponse:
     """An object as a model writes it."""
-    return Response(json.dumps(document, ensure_ascii=False))
+    return ScriptResponse(json.dumps(document, ensure_ascii=False))
 
 
 def difference(wrong: Json, right: Json) -> Json:
@@ -186,7 +174,7 @@ def _too_easy(spec: Json) -> None:
 
 
 def _a_little_too_easy(spec: Json) -> None:
-    rate = sim.compile(json.dumps(spec)).dry_run(runs=2_000).fail_rate
+    rate = engine.compile(json.dumps(spec)).dry_run(runs=2_000).fail_rate
     spec["negativity_budget"]["min_fail_rate"] = round(rate + 0.08, 3)
 
 
@@ -201,13 +189,15 @@ def _truncated(good: Json) -> Written:
     keys = list(good)
     before = {key: good[key] for key in keys[: keys.index("loss_conditions")]}
     text = json.dumps(good, ensure_ascii=False)
-    return Written(Response(text[: text.index('"loss_conditions"') + 40], stop=Stop.LENGTH), before)
+    return Written(
+        ScriptResponse(text[: text.index('"loss_conditions"') + 40], stop=SimStopReason.LENGTH), before
+    )
 
 
 def _in_prose(good: Json) -> Written:
     text = json.dumps(good, ensure_ascii=False, indent=2)
     said = f"Gladly! Here is what I made of it, see [1]:\n\n```json\n{text}\n```\n\nAnything else?"
-    return Written(Response(said), good)
+    return Written(ScriptResponse(said), good)
 
 
 GRADES: dict[str, Grade] = {

@@ -7,18 +7,15 @@ import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import InvalidArgumentError, PeripetyError, UnavailableError
-from peripety.gateway.model import (
-    ChatMessage,
-    ChatRole,
+from peripety.gateway.types.message import ChatMessage, ChatRole, Text, ToolCall
+from peripety.gateway.types.response import (
     Completed,
     Completion,
     ReasoningDelta,
     StopReason,
-    Text,
     TextDelta,
-    ToolCall,
     ToolCallDelta,
 )
 from support.random_specs import random_changes, random_params
@@ -28,7 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from random import Random
 
-    from peripety.gateway.model import GatewayEvent, GenerateRequest, Part
+    from peripety.gateway.types.message import Part
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import GatewayEvent
+
 
 Json = dict[str, Any]
 
@@ -152,8 +152,8 @@ class HostileGateway(ScriptedGateway):
     def _note(self, call: ToolCall) -> None:
         if call.name.startswith("action:"):
             try:
-                given = sim.parse(call.arguments.strip() or "{}")
-                self.called.add((call.name.removeprefix("action:"), sim.canonical(given)))
+                given = engine.parse(call.arguments.strip() or "{}")
+                self.called.add((call.name.removeprefix("action:"), engine.canonicalize(given)))
             except PeripetyError:
                 pass
 

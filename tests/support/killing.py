@@ -16,14 +16,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from peripety.core.storage.database import Database
 from peripety.errors import ConflictError
-from peripety.storage import Database
 from support.writer import add_half, add_next_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["WRITERS", "killing"]
 
 WRITERS = 8
 """So many tasks of a process write at once."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
-from peripety.sim.policies.types import ToolRequest
+from peripety import engine
+from peripety.engine.policies.types import ToolRequest
 from support.policy_documents import policy_document, rule, tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from random import Random
 
-    from peripety.sim.policies.policy import Policy
+    from peripety.engine.policies.policy import Policy
 
-__all__ = ["all_requests", "listed_policy", "listed_rule"]
 
 Json = dict[str, Any]
 
@@ -70,7 +69,7 @@ def listed_policy(random: Random, *, opaque: bool) -> Policy:
     invariants = [listed_rule(random, f"structural-{n}", opaque=opaque) for n in range(random.randint(0, 2))]
     rules = [listed_rule(random, f"r{number}", opaque=opaque) for number in range(random.randint(2, 8))]
     document = policy_document(tools=[_TOOL], invariants=invariants, rules=rules)
-    return sim.compile_policy(document)
+    return engine.compile_policy(document)
 
 
 def listed_rule(random: Random, rule_id: str, *, opaque: bool) -> Json:

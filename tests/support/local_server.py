@@ -12,13 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["local_server"]
-
 
 @contextmanager
 def local_server(cache: Path) -> Iterator[tuple[list[str], str]]:
     """What the server prints before it listens, and its URL."""
-    command = [sys.executable, "-m", "peripety.gateway.local_server"]
+    command = [sys.executable, "-m", "peripety.gateway.local_model_server"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

@@ -7,15 +7,15 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from peripety import sim
-from peripety.gateway.streams import following
-from peripety.sessions.mechanics import Board
-from peripety.sessions.model import ActionCall, CommittedTurn
-from peripety.sessions.narrating.narrator import Narrator
-from peripety.sessions.narrating.scene import REMEMBERED_TURNS, Scene
-from peripety.sessions.narrating.telling import Told
-from peripety.sessions.stage import set_up
-from peripety.sessions.visibility import Viewers
+from peripety import engine
+from peripety.core.concurrency import closing
+from peripety.session.narration.narrator import Narrator
+from peripety.session.narration.turn_context import HISTORY_TURNS, NarrationContext
+from peripety.session.narration.turn_narration import NarrationResult
+from peripety.session.speculation import begin_turn
+from peripety.session.turn_engine import TurnTransaction
+from peripety.session.types import CommittedTurn, PlayerAction
+from peripety.session.visibility import Projector
 from support.random_specs import random_params
 from support.scenes import session_of, turn_of
 from support.sessions import ScriptedGateway, outcome
@@ -23,9 +23,8 @@ from support.sessions import ScriptedGateway, outcome
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.model import GenerateRequest
+    from peripety.gateway.types.request import GenerateRequest
 
-__all__ = ["endless", "prompt_bytes", "prompts"]
 
 _LAST_TURN = 100_000
 
@@ -41,30 +40,30 @@ def endless(document: bytes) -> bytes:
 
 async def prompts(document: bytes, turns: int, viewer: str | None = None) -> AsyncIterator[GenerateRequest]:
     """What the narrator of a session is asked, turn by turn: it writes much, and has much remembered."""
-    program, random = sim.compile(document), Random(7)
+    program, random = engine.compile(document), Random(7)
     actions = {action["id"]: action for action in program.spec["actions"]}
     cast = [entity["id"] for entity in program.spec.get("entities", ())]
     session = session_of(program)
-    view = Viewers(program.spec).view(viewer)
+    view = Projector(program.spec).view(viewer)
     past: tuple[CommittedTurn, ...] = ()
     for turn in range(1, turns + 1):
-        board = Board(program, session.snapshot)
+        board = TurnTransaction(program, session.snapshot)
         legal = board.legal_actions
         chosen = [actions[random.choice(legal)]] if legal and turn % 3 else []
-        calls = [ActionCall(action["id"], random_params(random, action)) for action in chosen]
+        calls = [PlayerAction(action["id"], random_params(random, action)) for action in chosen]
         spoken = "" if turn % 2 else " ".join(_words(random, 12))
-        stage, _ = set_up(board, calls, mistakes_cost_nothing=False)
+        stage, _ = begin_turn(board, calls, mistakes_cost_nothing=False)
         if stage is None:
             raise AssertionError("the turn outgrew a limit")
-        scene = Scene(program.spec, view, turn, spoken, session, stage, past)
+        scene = NarrationContext(program.spec, view, turn, spoken, session, stage, past)
         gateway = ScriptedGateway([_answer(random, cast)])
-        async with following(Narrator(gateway).tell(scene)) as telling:
+        async with closing(Narrator(gateway).tell(scene)) as telling:
             *_, told = [happened async for happened in telling]
-        if not isinstance(told, Told) or stage.played is None:
+        if not isinstance(told, NarrationResult) or stage.played is None:
             raise AssertionError("the turn was not told")
         yield gateway.requests[0]
         session = replace(session, turn=turn, snapshot=stage.played.snapshot, memories=told.memories)
-        past = (*past, turn_of(scene, told.narrative, pov=viewer, spoken=spoken))[-REMEMBERED_TURNS:]
+        past = (*past, turn_of(scene, told.narrative, pov=viewer, spoken=spoken))[-HISTORY_TURNS:]
 
 
 def prompt_bytes(request: GenerateRequest) -> bytes:

@@ -7,46 +7,46 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from peripety.core.mutation import Mutant, MutantOutcome
 from peripety.errors import Finding
-from peripety.gateway.model import (
-    ChatMessage,
-    ChatRole,
+from peripety.gateway.token_estimate import estimate_prompt_tokens
+from peripety.gateway.types.message import ChatMessage, ChatRole, ToolCall
+from peripety.gateway.types.response import (
     Completed,
     Completion,
     StopReason,
     TextDelta,
-    ToolCall,
     ToolCallDelta,
     Usage,
+    collect_completion,
 )
-from peripety.gateway.model.replay import completion_of
-from peripety.gateway.sizes import prompt_tokens
-from peripety.quality import Mutant, MutantOutcome
-from peripety.testgen.asking.tools import GENERATE_TEST
-from peripety.testgen.categories import categories_of
-from peripety.testgen.events import Completed as RunCompleted
-from peripety.testgen.events import DuplicateDropped, Failed, Reflected, TestMade
-from peripety.testgen.loop.ledger import Account
-from peripety.testgen.loop.running import Runner
-from peripety.testgen.loop.state import RunState
-from peripety.testgen.model import (
+from peripety.testgen.events import DuplicateDropped, GenerationFailed, ReflectionCompleted, TestAdded
+from peripety.testgen.events import GenerationCompleted as RunCompleted
+from peripety.testgen.prompts.stream_parser import GENERATE_TEST_TOOL
+from peripety.testgen.run.budget import BudgetAccount
+from peripety.testgen.run.runner import GenerationRunner
+from peripety.testgen.run.state import GenerationState
+from peripety.testgen.subjects.subject import RunResult, SubjectKind, SubjectTarget
+from peripety.testgen.types import (
     Category,
-    Draft,
+    DraftTest,
     TaskContext,
     TestCase,
     TestGenConfig,
     TestGenOrder,
     TestStatus,
+    categories_of,
 )
-from peripety.testgen.subjects.subject import Ran, SubjectKind, Target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 
-    from peripety.gateway.model import GatewayEvent, GenerateRequest
-    from peripety.testgen.events import RunEvent, Stats
+    from peripety.core.concurrency import Executor
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import GatewayEvent
+    from peripety.testgen.events import GenerationEvent, GenerationStats
     from peripety.testgen.subjects.subject import Subject
-    from peripety.workers import Worker
+
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -115,7 +115,7 @@ class Author:
     most_running: int = 0
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        return await completion_of(self.stream(request))
+        return await collect_completion(self.stream(request))
 
     async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         question = Question(request, json.loads(request.messages[0].text))
@@ -154,8 +154,8 @@ class Author:
                 break
             if self.takes_tools and question.request.tools:
                 self.given.append(item)
-                calls.append(ToolCall(f"call_{len(calls)}", GENERATE_TEST, text))
-                yield ToolCallDelta(calls[-1].call_id, text, GENERATE_TEST)
+                calls.append(ToolCall(f"call_{len(calls)}", GENERATE_TEST_TOOL, text))
+                yield ToolCallDelta(calls[-1].call_id, text, GENERATE_TEST_TOOL)
             elif not question.request.tools:
                 self.given.append(item)
                 written.append(text)
@@ -173,7 +173,7 @@ def _completion(
 ) -> Completion:
     message = ChatMessage(ChatRole.ASSISTANT, (*ChatMessage.assistant(text).parts, *calls))
     written = len(text) + sum(len(call.arguments) + 8 for call in calls)
-    usage = Usage(prompt_tokens(request) * 3 // 4, min(-(-written // 3), _most(request)))
+    usage = Usage(estimate_prompt_tokens(request) * 3 // 4, min(-(-written // 3), _most(request)))
     return Completion(message, value, usage, stop, "scripted", "fake", cost=usage.output_tokens)
 
 
@@ -201,16 +201,16 @@ class Book:
         takes: seconds that a transaction takes.
     """
 
-    events: list[RunEvent] = field(default_factory=list)
-    account: Account = field(default_factory=Account)
-    accounts: list[Account] = field(default_factory=list)
+    events: list[GenerationEvent] = field(default_factory=list)
+    account: BudgetAccount = field(default_factory=BudgetAccount)
+    accounts: list[BudgetAccount] = field(default_factory=list)
     transactions: int = 0
     dies_after: int | None = None
     fails_at: int | None = None
     error: Exception = field(default_factory=LostError)
     takes: float = 0.0
 
-    async def record(self, events: Sequence[RunEvent], account: Account) -> None:
+    async def record(self, events: Sequence[GenerationEvent], account: BudgetAccount) -> None:
         if self.transactions == self.dies_after:
             raise DeadError
         if self.transactions == self.fails_at:
@@ -226,12 +226,12 @@ class Book:
         return [event for event in self.events if isinstance(event, kind)]
 
     @property
-    def last(self) -> RunEvent:
+    def last(self) -> GenerationEvent:
         return self.events[-1]
 
     @property
-    def stats(self) -> Stats:
-        assert isinstance(self.last, RunCompleted | Failed)
+    def stats(self) -> GenerationStats:
+        assert isinstance(self.last, RunCompleted | GenerationFailed)
         return self.last.stats
 
     @property
@@ -240,8 +240,8 @@ class Book:
         return self.stats.stopped_by.value
 
     @property
-    def state(self) -> RunState:
-        return RunState.fold(self.events)
+    def state(self) -> GenerationState:
+        return GenerationState.fold(self.events)
 
     @property
     def suite(self) -> list[TestCase]:
@@ -254,13 +254,13 @@ class Book:
         tests = {
             event.test.test_id: event.test
             for event in self.events
-            if isinstance(event, TestMade | DuplicateDropped)
+            if isinstance(event, TestAdded | DuplicateDropped)
         }
         return [test for test in tests.values() if not test.is_combinatorial]
 
     @property
-    def reflections(self) -> list[Reflected]:
-        return self.of(Reflected)
+    def reflections(self) -> list[ReflectionCompleted]:
+        return self.of(ReflectionCompleted)
 
 
 class Inline:
@@ -294,8 +294,8 @@ class NumberedSubject:
         self.ran: list[str] = []
 
     @property
-    def targets(self) -> Sequence[Target]:
-        return [Target("part", f"/{part}", f"reach part {part}") for part in self._parts]
+    def targets(self) -> Sequence[SubjectTarget]:
+        return [SubjectTarget("part", f"/{part}", f"reach part {part}") for part in self._parts]
 
     @property
     def mutants(self) -> Sequence[Mutant]:
@@ -313,12 +313,12 @@ class NumberedSubject:
     def same_input(self, body: Mapping[str, Any]) -> Any:
         return body["parts"]
 
-    def run(self, test: TestCase) -> Ran:
+    def run(self, test: TestCase) -> RunResult:
         assert test.body is not None
         self.ran.append(test.test_id)
         status = TestStatus.PASSED if test.body.get("holds", True) else TestStatus.FAILED
         covered = frozenset(f"part:/{part}" for part in test.body["parts"])
-        return Ran(status, f"parts {test.body['parts']}", str(test.body), (), covered)
+        return RunResult(status, f"parts {test.body['parts']}", str(test.body), (), covered)
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
         assert test.body is not None
@@ -327,9 +327,11 @@ class NumberedSubject:
     def equivalent(self, among: Collection[str]) -> frozenset[str]:
         return frozenset({"none"} & {*among})
 
-    def floor(self) -> Iterable[Draft]:
+    def floor(self) -> Iterable[DraftTest]:
         for part in self._floor:
-            yield Draft(f"part_{part}", f"part {part} of the floor", body={"parts": [part]}, category="alpha")
+            yield DraftTest(
+                f"part_{part}", f"part {part} of the floor", body={"parts": [part]}, category="alpha"
+            )
 
 
 def about(*parts: int, holds: bool = True, **more: Any) -> dict[str, Any]:
@@ -383,11 +385,11 @@ async def ran(
     subject: Subject | None = None,
     *,
     book: Book | None = None,
-    worker: Worker | None = None,
+    worker: Executor | None = None,
 ) -> Book:
     """Work on a run, from wherever its book says that it is."""
     book = Book() if book is None else book
-    runner = Runner(
+    runner = GenerationRunner(
         "run", author, what, subject, worker or Inline(), book, events=[*book.events], account=book.account
     )
     await runner.go()

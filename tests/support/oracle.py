@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from peripety.sim._pure import border
-from peripety.sim._pure.canonical import canonical
-from peripety.sim._pure.compiled import Player, Players
-from peripety.sim._pure.dry_run import dry_run
-from peripety.sim._pure.state import Rules
-
-__all__ = ["compiled_report", "interpreted_report", "player_of"]
+from peripety.engine import strict_json
+from peripety.engine._reference.codegen.runner import CompiledRunner, CompiledRunners
+from peripety.engine._reference.dry_run import dry_run
+from peripety.engine._reference.state import Rules
+from peripety.engine.canonical_json import canonicalize
 
 Report = dict[str, Any]
 
 
 def _rules(document: Any) -> Rules:
-    return Rules(canonical(border.parse(json.dumps(document).encode("utf-8"))))
+    return Rules(canonicalize(strict_json.parse(json.dumps(document).encode("utf-8"))))
 
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:
@@ -32,11 +30,11 @@ def interpreted_report(document: Any, **options: Any) -> Report:
 def compiled_report(document: Any, **options: Any) -> tuple[Report, int | None]:
     """The report with generated source, and how many runs it left; None when there is no such source."""
     rules, chosen = _rules(document), _options(options)
-    players = Players(rules)
+    players = CompiledRunners(rules)
     player = players.under(chosen["persona"])
     return dry_run(rules, chosen, players), player.left if player else None
 
 
-def player_of(document: Any, persona: str = "random") -> Player | None:
+def player_of(document: Any, persona: str = "random") -> CompiledRunner | None:
     """The generated player of a scenario."""
-    return Players(_rules(document)).under(persona)
+    return CompiledRunners(_rules(document)).under(persona)

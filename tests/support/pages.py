@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from typer.testing import CliRunner
 
-from peripety.cli import app
+from peripety.cli.app import app
 from support.repository import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["document_shown", "with_output"]
 
 _SHOWN = re.compile(r"```json\n(.*?)```", re.DOTALL)
 

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from peripety.gateway.model import (
-    ChatMessage,
-    ChatRole,
+from peripety.gateway.types.message import ChatMessage, ChatRole, Text, ToolCall
+from peripety.gateway.types.response import (
     Completed,
     Completion,
     StopReason,
-    Text,
     TextDelta,
-    ToolCall,
     ToolCallDelta,
     Usage,
+    collect_completion,
 )
-from peripety.gateway.model.replay import completion_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.model import GatewayEvent, GenerateRequest, Part
+    from peripety.gateway.types.message import Part
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import GatewayEvent
 
-__all__ = ["PlayingGateway", "calling", "completion", "saying"]
 
 Script: TypeAlias = "list[GatewayEvent | Exception]"
 
@@ -48,7 +46,7 @@ class PlayingGateway:
             yield event
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        return await completion_of(self.stream(request))
+        return await collect_completion(self.stream(request))
 
 
 def completion(*parts: Part, stop: StopReason = StopReason.END) -> Completion:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
+from peripety import engine
 from support import policy_documents
 from support.policy_documents import policy_document
 
 if TYPE_CHECKING:
-    from peripety.sim.policies.policy import Policy
+    from peripety.engine.policies.policy import Policy
 
-__all__ = ["SCHEMA", "matching", "policy_of", "tool"]
 
 Json = dict[str, Any]
 
@@ -45,7 +44,7 @@ def policy_of(
     *rules: Json, invariants: tuple[Json, ...] = (), tools: tuple[Json, ...] = (), lists: Json | None = None
 ) -> Policy:
     """A policy with some rules."""
-    return sim.compile_policy(
+    return engine.compile_policy(
         policy_document(
             tools=[*tools] or [tool()], invariants=[*invariants], rules=[*rules], lists=lists or {}
         )

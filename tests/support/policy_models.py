@@ -7,16 +7,26 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from peripety.gateway.model import ChatMessage, Completed, Completion, StopReason, TextDelta, Usage
-from peripety.gateway.model.replay import completion_of
-from peripety.gateway.objects.structured import ask_until_valid
-from peripety.gateway.streams import following
-from peripety.policies.model import Expectation, ScenarioSource, TestScenario, ToolAnnotation, ToolRequest
+from peripety.core.concurrency import closing
+from peripety.engine.policies.types import ToolRequest
+from peripety.gateway.structured_output.validator import generate_valid
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.response import (
+    Completed,
+    Completion,
+    StopReason,
+    TextDelta,
+    Usage,
+    collect_completion,
+)
+from peripety.policy.types import AnnotatedTool, Expectation, ScenarioOrigin, TestScenario
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from peripety.gateway.model import GatewayEvent, GenerateRequest
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import GatewayEvent
+
 
 USAGE = Usage(input_tokens=100, output_tokens=10, cache_read_tokens=60, cache_write_tokens=20)
 
@@ -43,12 +53,12 @@ class FakeModel:
 
     async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         assert request.schema is not None
-        async with following(ask_until_valid(self._ask, request, request.schema)) as events:
+        async with closing(generate_valid(self._ask, request, request.schema)) as events:
             async for event in events:
                 yield event
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        return await completion_of(self.stream(request))
+        return await collect_completion(self.stream(request))
 
     async def _ask(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         self.requests.append(request)
@@ -90,21 +100,21 @@ def about(request: GenerateRequest) -> dict[str, Any]:
     return material
 
 
-def tool(name: str, server: str = "alpha", **more: Any) -> ToolAnnotation:
+def tool(name: str, server: str = "alpha", **more: Any) -> AnnotatedTool:
     """A tool with a path and an amount."""
     schema = {
         "type": "object",
         "properties": {"at": {"type": "string"}, "amount": {"type": "integer"}},
         "additionalProperties": False,
     }
-    return ToolAnnotation(server, name, input_schema=schema, argument_roles=(("/at", "place"),), **more)
+    return AnnotatedTool(server, name, input_schema=schema, argument_roles=(("/at", "place"),), **more)
 
 
 def scenario(
     description: str,
     expected: Expectation | str = Expectation.DENY,
     name: str = "a",
-    source: ScenarioSource = ScenarioSource.GENERATED,
+    source: ScenarioOrigin = ScenarioOrigin.GENERATED,
     **arguments: Any,
 ) -> TestScenario:
     """A scenario for a tool of the server `alpha`."""

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import z3
 
-from peripety import sim
+from peripety import engine
 from support.policy_documents import policy_document, rule, tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from random import Random
 
-    from peripety.sim.policies.policy import Policy
+    from peripety.engine.policies.policy import Policy
 
-__all__ = ["Oracle", "oracle_policy", "oracle_rule"]
 
 Json = dict[str, Any]
 
@@ -48,7 +47,7 @@ def oracle_policy(random: Random) -> Policy:
     roles = {"/place": "place", "/hosts": "host"}
     tools = [tool("a", "alpha", input_schema=_SCHEMA, argument_roles=roles)]
     rules = [oracle_rule(random, f"r{number}") for number in range(random.randint(3, 9))]
-    return sim.compile_policy(policy_document(tools=tools, rules=rules))
+    return engine.compile_policy(policy_document(tools=tools, rules=rules))
 
 
 def oracle_rule(random: Random, rule_id: str) -> Json:

@@ -6,19 +6,32 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from peripety.gateway.streams import following
-from peripety.policies.compiling.answers import JUDGEMENT, PATCHES, RULES, SCENARIOS
-from peripety.policies.compiling.artifacts import MemoryArtifacts
-from peripety.policies.compiling.compiler import PolicyCompiler
-from peripety.policies.model import AuditEntry, Compiled, CompileOrder, Failed, Progress, Verified
+from peripety.core.concurrency import closing
+from peripety.policy.authoring.compiler import PolicyCompiler
+from peripety.policy.authoring.prompts import (
+    JUDGEMENT_SCHEMA_NAME,
+    PATCHES_SCHEMA_NAME,
+    RULES_SCHEMA_NAME,
+    SCENARIOS_SCHEMA_NAME,
+)
+from peripety.policy.authoring.run_context import InMemoryArtifactCache
+from peripety.policy.types import (
+    AuditEntry,
+    CompileOrder,
+    CompileProgress,
+    PolicyCompiled,
+    PolicyCompileFailed,
+    ScenariosVerified,
+)
 from support.policy_models import FakeModel, below, rule, scenario, told, tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.gateway.model import GenerateRequest
-    from peripety.policies.compiling.artifacts import Artifacts
-    from peripety.policies.model import CompileEvent
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.policy.authoring.run_context import ArtifactCache
+    from peripety.policy.types import CompileEvent
+
 
 E = TypeVar("E")
 
@@ -50,10 +63,10 @@ class Script:
         assert request.schema is not None
         name = request.schema.name
         answers = {
-            RULES: self.rules,
-            SCENARIOS: self.scenarios,
-            JUDGEMENT: self.judgements,
-            PATCHES: self.patches,
+            RULES_SCHEMA_NAME: self.rules,
+            SCENARIOS_SCHEMA_NAME: self.scenarios,
+            JUDGEMENT_SCHEMA_NAME: self.judgements,
+            PATCHES_SCHEMA_NAME: self.patches,
         }[name]
         number = self.asked.get(name, 0)
         self.asked[name] = number + 1
@@ -89,13 +102,13 @@ class Ran:
         return self.events[-1]
 
     @property
-    def compiled(self) -> Compiled:
-        assert isinstance(self.last, Compiled), self.last
+    def compiled(self) -> PolicyCompiled:
+        assert isinstance(self.last, PolicyCompiled), self.last
         return self.last
 
     @property
-    def failed(self) -> Failed:
-        assert isinstance(self.last, Failed), self.last
+    def failed(self) -> PolicyCompileFailed:
+        assert isinstance(self.last, PolicyCompileFailed), self.last
         return self.last
 
     def of(self, kind: type[E]) -> list[E]:
@@ -121,21 +134,21 @@ class Ran:
     @property
     def run(self) -> list[str]:
         """The scenarios that were run last, those too that turned out to add nothing."""
-        return [result.scenario.description for result in self.of(Verified)[-1].report.results]
+        return [result.scenario.description for result in self.of(ScenariosVerified)[-1].report.results]
 
 
 async def ran(
     script: Script | FakeModel | None = None,
     order: CompileOrder = ORDER,
-    artifacts: Artifacts | None = None,
+    artifacts: ArtifactCache | None = None,
     **changed: Any,
 ) -> Ran:
     """Compile an order, and see that the record and the progress are what they should be."""
     model = script if isinstance(script, FakeModel) else FakeModel(script or Script())
-    compiler = PolicyCompiler(model, artifacts or MemoryArtifacts())
-    async with following(compiler.compile(replace(order, **changed))) as stream:
+    compiler = PolicyCompiler(model, artifacts or InMemoryArtifactCache())
+    async with closing(compiler.compile(replace(order, **changed))) as stream:
         done = Ran([event async for event in stream], model)
-    fractions = [event.fraction for event in done.of(Progress)]
+    fractions = [event.fraction for event in done.of(CompileProgress)]
     assert fractions == sorted(fractions)
     assert all(0 <= fraction <= 1 for fraction in fractions)
     assert [*done.last.audit] == done.of(AuditEntry)

@@ -9,20 +9,19 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from peripety.policies.model import Expectation
-from peripety.sim import ToolRequest
-from peripety.simulator.model import Role, Stop
-from peripety.simulator.scenario.model import Response
+from peripety.engine import ToolRequest
+from peripety.llmsim.script.types import ScriptResponse
+from peripety.llmsim.types import SimRole, SimStopReason
+from peripety.policy.types import Expectation
 from support.true_policies import plausible_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from peripety.policies.model import TestScenario
-    from peripety.simulator.model import Request
+    from peripety.llmsim.types import SimRequest
+    from peripety.policy.types import TestScenario
     from support.true_policies import TruePolicy
 
-__all__ = ["Habit", "ScriptedModel", "told_rule"]
 
 Json = dict[str, Any]
 
@@ -68,7 +67,7 @@ class ScriptedModel:
     mends: bool = True
     seed: int = 0
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: SimRequest) -> ScriptResponse:
         """What it says to a question."""
         about = _material(request)
         match request.system.splitlines()[0].split(" (")[0]:
@@ -91,7 +90,7 @@ class ScriptedModel:
         rules = (told_rule(rule, tools) for rule in self.true.rules(tools[0]["server_name"]))
         return [rule | {"then": planted.get(rule["id"], rule["then"])} for rule in rules if rule is not None]
 
-    def _operations(self, tools: Sequence[Json], request: Request) -> Json:
+    def _operations(self, tools: Sequence[Json], request: SimRequest) -> Json:
         """What makes the rules right, if it knows how."""
         now = {rule["principle"]: rule for rule in _asked(request)["rules"]}
         operations: list[Json] = []
@@ -112,9 +111,9 @@ class ScriptedModel:
     def _afterthoughts(self) -> list[TestScenario]:
         return plausible_suite(self.true, Random(self.seed + 1))
 
-    def _scenarios(self, tools: Sequence[Json], request: Request) -> Response:
+    def _scenarios(self, tools: Sequence[Json], request: SimRequest) -> ScriptResponse:
         names = {(tool["server_name"], tool["tool_name"]) for tool in tools}
-        is_first = sum(message.role is Role.USER for message in request.messages) == 1
+        is_first = sum(message.role is SimRole.USER for message in request.messages) == 1
         is_repair = _is_repair(request)
         first = is_first or is_repair or self.habit is Habit.REPEATING
         suite = self._suite if first else self._afterthoughts
@@ -123,7 +122,7 @@ class ScriptedModel:
         response = _said({"scenarios": [self._written(one, first) for one in chosen]})
         cut = len(names) > _MOST_TOOLS_AT_ONCE or not is_repair
         if self.habit is Habit.TRUNCATING and cut:
-            return Response(response.text[: len(response.text) // 2], stop=Stop.LENGTH)
+            return ScriptResponse(response.text[: len(response.text) // 2], stop=SimStopReason.LENGTH)
         return response
 
     def _chosen(self, suite: Sequence[TestScenario]) -> Sequence[TestScenario]:
@@ -154,7 +153,7 @@ class ScriptedModel:
 
     # --- judging ---
 
-    def _judgement(self, request: Request) -> Json:
+    def _judgement(self, request: SimRequest) -> Json:
         failed = _asked(request)["failed"]
         round_number = len(request.messages)
         return {
@@ -205,27 +204,27 @@ def told_rule(rule: Json, tools: Iterable[Json]) -> Json | None:
     return {**{name: rule[name] for name in ("id", "principle", "then", "reason")}, "when": when}
 
 
-def _said(answer: Json) -> Response:
-    return Response(json.dumps(answer, ensure_ascii=False))
+def _said(answer: Json) -> ScriptResponse:
+    return ScriptResponse(json.dumps(answer, ensure_ascii=False))
 
 
-def _material(request: Request) -> Json:
+def _material(request: SimRequest) -> Json:
     """What the question is about: the line of the system text that begins with the written policy."""
     told: Json = json.loads(next(line for line in request.system.splitlines() if line.startswith(_MATERIAL)))
     return told
 
 
-def _asked(request: Request) -> Any:
+def _asked(request: SimRequest) -> Any:
     """The question, which is the last message that is a JSON object."""
     for message in reversed(request.messages):
-        if message.role is Role.USER and message.text.startswith("{"):
+        if message.role is SimRole.USER and message.text.startswith("{"):
             return json.JSONDecoder().raw_decode(message.text)[0]
     raise AssertionError(request.messages)
 
 
-def _is_repair(request: Request) -> bool:
+def _is_repair(request: SimRequest) -> bool:
     """Whether the last answer was no good, and is asked for again."""
-    answers = [message.text for message in request.messages if message.role is Role.ASSISTANT]
+    answers = [message.text for message in request.messages if message.role is SimRole.ASSISTANT]
     try:
         json.loads(answers[-1] if answers else "{}")
     except ValueError:

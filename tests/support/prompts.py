@@ -6,17 +6,16 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from peripety.simulator.model import Api, Block, Marker, Prompt, Section
-from peripety.simulator.state import Table
-from peripety.simulator.truth.cache.prompt_caches import PromptCaches
-from peripety.simulator.truth.models import catalogue
+from peripety.llmsim.provider_rules.models import load_models
+from peripety.llmsim.provider_rules.prompt_cache import SimPromptCaches
+from peripety.llmsim.state import StateTable
+from peripety.llmsim.types import Api, CacheBreakpoint, CacheSection, SimBlock, SimPrompt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.simulator.truth.cache.visit import Visit
+    from peripety.llmsim.provider_rules.cache_entries import SimCacheVisit
 
-__all__ = ["NOW", "Client", "block", "prompt"]
 
 # A Wednesday at noon, UTC; DeepSeek's prices are not at their peak.
 NOW = 1_793_188_800.0
@@ -29,29 +28,33 @@ def block(
     ttl: str | None = None,
     kind: str = "text",
     message: int = 0,
-    section: Section = Section.MESSAGES,
-) -> Block:
+    section: CacheSection = CacheSection.MESSAGES,
+) -> SimBlock:
     """A block of so many tokens, with a marker if it has a TTL; its content is its text, over and over."""
     long = (text * (4 * tokens // max(1, len(text)) + 1))[: 4 * tokens]
     content = json.dumps({"text": long, "type": kind}, separators=(",", ":")).encode()
-    outside = section is not Section.MESSAGES
-    return Block(section, kind, content, tokens, Marker(ttl) if ttl else None, -1 if outside else message)
+    outside = section is not CacheSection.MESSAGES
+    return SimBlock(
+        section, kind, content, tokens, CacheBreakpoint(ttl) if ttl else None, -1 if outside else message
+    )
 
 
-def prompt(*blocks: Block, settings: dict[Section, bytes] | None = None, **controls: Any) -> Prompt:
+def prompt(
+    *blocks: SimBlock, settings: dict[CacheSection, bytes] | None = None, **controls: Any
+) -> SimPrompt:
     """A prompt of these blocks."""
-    return Prompt(blocks, settings or {}, controls)
+    return SimPrompt(blocks, settings or {}, controls)
 
 
 class Client:
     """Somebody who asks a model, one request after the other, at the times of a clock moved by hand."""
 
     def __init__(
-        self, api: Api, model: str, *, caches: PromptCaches | None = None, scope: str = "one"
+        self, api: Api, model: str, *, caches: SimPromptCaches | None = None, scope: str = "one"
     ) -> None:
-        tables: dict[str, Table] = defaultdict(Table)
-        self.caches = caches or PromptCaches(tables["cache"], tables["contents"])
-        self.model = catalogue().find(model, api)
+        tables: dict[str, StateTable] = defaultdict(StateTable)
+        self.caches = caches or SimPromptCaches(tables["cache"], tables["contents"])
+        self.model = load_models().find(model, api)
         self.scope = scope
         self.now = NOW
 
@@ -62,11 +65,11 @@ class Client:
         other.now = self.now
         return other
 
-    def look(self, asked: Prompt) -> Visit:
+    def look(self, asked: SimPrompt) -> SimCacheVisit:
         """Only look."""
         return self.caches.visit(self.model, self.scope, asked, self.now)
 
-    def ask(self, asked: Prompt, *, seconds: float = 0, answer: Sequence[Block] = ()) -> Visit:
+    def ask(self, asked: SimPrompt, *, seconds: float = 0, answer: Sequence[SimBlock] = ()) -> SimCacheVisit:
         """Ask, and have the whole answer so many seconds later."""
         visit = self.look(asked)
         visit.accepted()

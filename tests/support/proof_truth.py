@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.errors import PeripetyError
 
 if TYPE_CHECKING:
-    from peripety.sim import DryRunReport, Program, Proof
-
-__all__ = ["is_contradicted", "replayed"]
+    from peripety.engine import DryRunReport, Program, Proof
 
 
 def is_contradicted(program: Program, proof: Proof, report: DryRunReport) -> bool:

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from peripety.config import Config, ProviderLimits, ProviderName
-from peripety.gateway.calling import Caller
-from peripety.gateway.calling.clock import Clock
-from peripety.gateway.gateway import LocalModelGateway
-from peripety.gateway.providers.registry import Providers
+from peripety.core.call_context import Clock
+from peripety.core.config import Config, ProviderLimits, ProviderName
+from peripety.gateway.calls.executor import CallExecutor
+from peripety.gateway.local_gateway import LocalModelGateway
+from peripety.gateway.providers.registry import ProviderRegistry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ["KEY", "PROVIDERS", "Spoken", "at_once", "config_of", "gateway_of"]
 
 KEY = "sk-canary-1234567890"
 
@@ -90,8 +89,8 @@ async def at_once(_seconds: float) -> None:
 async def gateway_of(spoken: Spoken, url: str, **settings: Any) -> AsyncIterator[LocalModelGateway]:
     """A gateway that asks a provider at the scripted LLM, and does not pause before it asks again."""
     config = config_of(spoken, url, **settings)
-    providers = Providers(config)
+    providers = ProviderRegistry(config)
     try:
-        yield LocalModelGateway(providers, Caller(config, Clock(sleep=at_once)))
+        yield LocalModelGateway(providers, CallExecutor(config, Clock(sleep=at_once)))
     finally:
         await providers.aclose()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.sim._pure.operators import OPERATORS
+from peripety.engine._reference.jsonlogic_operators import OPERATORS
 
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["NAMES", "NUMBER_LIKE", "PATHS", "random_data", "random_logic"]
 
 NAMES = ("", "a", "b", "1", "é", "😀", "\ufb33", "odd key")
 PATHS = (

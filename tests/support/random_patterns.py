@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from peripety.sim.patterns import Pattern, Subject, TextKind, TextPattern
+from peripety.engine.patterns.syntax import MatchSubject, Pattern, TextKind, TextPattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
     from random import Random
 
-__all__ = ["NaiveScan", "RandomRules", "Spelled", "random_regex", "random_rules", "random_subject"]
 
 # Letters whose case ASCII folds, and those that only Unicode would fold to them; one to four bytes each.
 CHARACTERS = "aAbBkKsS1_ -\n\u00e9\u00df\u212a\u017f\u6f22\U0001f600"
@@ -227,7 +226,7 @@ class NaiveScan:
         """One more pattern: a test for each text, or None where anything goes."""
         self._tests.append((tests, indices))
 
-    def matches(self, index: int, subject: Subject) -> bool:
+    def matches(self, index: int, subject: MatchSubject) -> bool:
         """Whether one pattern matches."""
         tests, indices = self._tests[index]
         texts = subject.text, subject.model, subject.tool_result
@@ -235,7 +234,7 @@ class NaiveScan:
             test is None or (text is not None and test(text)) for test, text in zip(tests, texts, strict=True)
         )
 
-    def first(self, subject: Subject, skip: Container[int]) -> int | None:
+    def first(self, subject: MatchSubject, skip: Container[int]) -> int | None:
         """The first pattern that matches."""
         return next(
             (
@@ -295,9 +294,9 @@ def _random_text(
     return TextPattern(kind, given, folds), lambda text: escaped.search(text) is not None, given
 
 
-def random_subject(random: Random, rules: RandomRules) -> Subject:
+def random_subject(random: Random, rules: RandomRules) -> MatchSubject:
     """A subject made of what the patterns are made of."""
-    return Subject(
+    return MatchSubject(
         _random_prompt(random, rules.samples),
         random.choice(MODELS),
         _random_prompt(random, rules.samples) if random.random() < 0.3 else None,

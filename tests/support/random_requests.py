@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.sim.policies.types import ToolRequest
+from peripety.engine.policies.types import ToolRequest
 from support.random_policies import (
     ARGUMENTS,
     CALLERS,
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-__all__ = ["hostile_requests", "random_requests"]
 
 Json = dict[str, Any]
 

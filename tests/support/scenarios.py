@@ -9,24 +9,23 @@ import tempfile
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
-from peripety.gateway.streams import following
-from peripety.scenarios.compile import Compiler
-from peripety.scenarios.model import DryRunOptions
-from peripety.scenarios.programs import Programs
-from peripety.scenarios.registry import ScenarioRegistry
-from peripety.storage import Database
-from peripety.workers import Workers
+from peripety import engine
+from peripety.core.concurrency import WorkerPool, closing
+from peripety.core.storage.database import Database
+from peripety.scenario.registration import ScenarioRegistrar
+from peripety.scenario.registry import ProgramCache, ScenarioRegistry
+from peripety.scenario.types import DryRunOptions
 from support.specs import at_most, event, never, spec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.scenarios.model import CompileEvent
-    from peripety.sim import Program
+    from peripety.engine import Program
+    from peripety.scenario.types import RegistrationEvent
+
 
 Json = dict[str, Any]
-WORKERS = Workers()
+WORKERS = WorkerPool()
 
 
 def chance(rate: float, **budget: Any) -> Json:
@@ -70,7 +69,7 @@ def document(value: Json) -> bytes:
 
 def program(value: Json) -> Program:
     """A scenario, compiled."""
-    return sim.compile(document(value))
+    return engine.compile(document(value))
 
 
 @asynccontextmanager
@@ -85,17 +84,17 @@ async def opened_registry(database_url: str) -> AsyncIterator[ScenarioRegistry]:
 
 async def compiling(
     registry: ScenarioRegistry, data: bytes, options: DryRunOptions | None = None, **more: Any
-) -> list[CompileEvent]:
+) -> list[RegistrationEvent]:
     """Everything that happens while a document is compiled."""
-    compiler = Compiler(registry, Programs(), WORKERS)
-    async with following(compiler.compile(data, options or DryRunOptions(), **more)) as events:
+    compiler = ScenarioRegistrar(registry, ProgramCache(), WORKERS)
+    async with closing(compiler.compile(data, options or DryRunOptions(), **more)) as events:
         return [event async for event in events]
 
 
-def compiled_alone(data: bytes, options: DryRunOptions | None = None, **more: Any) -> list[CompileEvent]:
+def compiled_alone(data: bytes, options: DryRunOptions | None = None, **more: Any) -> list[RegistrationEvent]:
     """The same in a loop and a registry of its own."""
 
-    async def run() -> list[CompileEvent]:
+    async def run() -> list[RegistrationEvent]:
         with tempfile.TemporaryDirectory() as directory:
             async with opened_registry(f"sqlite:///{directory}/test.db") as registry:
                 return await compiling(registry, data, options, **more)

@@ -5,49 +5,49 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
-from peripety.gateway.model import Spent
-from peripety.sessions.events import Accepted, Committed
-from peripety.sessions.mechanics import Board
-from peripety.sessions.model import ActionCall, CommittedTurn, NewSession, Resolution, Session
-from peripety.sessions.narrating.scene import Scene
-from peripety.sessions.opening import opened
-from peripety.sessions.stage import set_up
-from peripety.sessions.visibility import Viewers
+from peripety import engine
+from peripety.gateway.types.response import UsageTotal
+from peripety.session.events import Accepted, Committed
+from peripety.session.narration.turn_context import NarrationContext
+from peripety.session.session_manager import create_session
+from peripety.session.speculation import begin_turn
+from peripety.session.turn_engine import TurnTransaction
+from peripety.session.types import CommittedTurn, NewSession, PlayerAction, Resolution, Session
+from peripety.session.visibility import Projector
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["scene_of", "session_of", "turn_of"]
 
-
-def session_of(program: sim.Program, **more: Any) -> Session:
+def session_of(program: engine.Program, **more: Any) -> Session:
     """A session of a scenario before its first turn, or as `more` says."""
-    session = opened(program, NewSession("request", "scenario"))
+    session = create_session(program, NewSession("request", "scenario"))
     fixed: dict[str, Any] = {"session_id": "s", "line_id": "l", "created": 0, "updated": 0}
     return replace(session, **fixed | more)
 
 
 def scene_of(
     document: bytes,
-    actions: Sequence[ActionCall] = (ActionCall("act", {}),),
+    actions: Sequence[PlayerAction] = (PlayerAction("act", {}),),
     *,
     viewer: str | None = None,
     spoken: str = "",
     past: tuple[CommittedTurn, ...] = (),
     **session: Any,
-) -> Scene:
+) -> NarrationContext:
     """The next turn of a session, after what the player chose."""
-    program = sim.compile(document)
+    program = engine.compile(document)
     playing = session_of(program, **session)
-    stage, _ = set_up(Board(program, playing.snapshot), actions, mistakes_cost_nothing=False)
+    stage, _ = begin_turn(TurnTransaction(program, playing.snapshot), actions, mistakes_cost_nothing=False)
     if stage is None:
         raise AssertionError("the turn outgrew a limit")
-    view = Viewers(program.spec).view(viewer)
-    return Scene(program.spec, view, playing.turn + 1, spoken, playing, stage, past)
+    view = Projector(program.spec).view(viewer)
+    return NarrationContext(program.spec, view, playing.turn + 1, spoken, playing, stage, past)
 
 
-def turn_of(scene: Scene, narrative: str, *, pov: str | None = None, spoken: str = "") -> CommittedTurn:
+def turn_of(
+    scene: NarrationContext, narrative: str, *, pov: str | None = None, spoken: str = ""
+) -> CommittedTurn:
     """The turn of a scene as it is recorded once it was told."""
     played = scene.stage.foresee()
     accepted = Accepted("attempt", "request", (), spoken)
@@ -56,7 +56,7 @@ def turn_of(scene: Scene, narrative: str, *, pov: str | None = None, spoken: str
         chain_hash="",
         status=played.world.status,
         legal_actions=played.legal_actions,
-        usage=Spent(),
+        usage=UsageTotal(),
         changes=played.changes,
         narrative=narrative,
         resolution=Resolution.NARRATED,

@@ -6,22 +6,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peripety.gateway.streams import following
-from peripety.policies.compiling.artifacts import MemoryArtifacts
-from peripety.policies.compiling.compiler import PolicyCompiler
-from peripety.policies.model import Compiled, Failed
-from peripety.simulator.server import serve_in_thread
+from peripety.core.concurrency import closing
+from peripety.llmsim.server.runner import serve_in_thread
+from peripety.policy.authoring.compiler import PolicyCompiler
+from peripety.policy.authoring.run_context import InMemoryArtifactCache
+from peripety.policy.types import PolicyCompiled, PolicyCompileFailed
 from support.answering import Answering
 from support.providers import PROVIDERS, gateway_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from peripety.policies.model import CompileEvent, CompileOrder
-    from peripety.simulator.model import Request
-    from peripety.simulator.scenario.model import Response
-
-__all__ = ["Workshop", "workshop"]
+    from peripety.llmsim.script.types import ScriptResponse
+    from peripety.llmsim.types import SimRequest
+    from peripety.policy.types import CompileEvent, CompileOrder
 
 
 @dataclass(frozen=True)
@@ -33,21 +31,21 @@ class Workshop:
 
     async def compiled(self, order: CompileOrder) -> list[CompileEvent]:
         """Everything that happens."""
-        async with following(self.compiler.compile(order)) as events:
+        async with closing(self.compiler.compile(order)) as events:
             return [event async for event in events]
 
-    async def outcome(self, order: CompileOrder) -> Compiled | Failed:
+    async def outcome(self, order: CompileOrder) -> PolicyCompiled | PolicyCompileFailed:
         """What comes of it."""
         last = (await self.compiled(order))[-1]
-        assert isinstance(last, Compiled | Failed), last
+        assert isinstance(last, PolicyCompiled | PolicyCompileFailed), last
         return last
 
 
 @asynccontextmanager
-async def workshop(answer: Callable[[Request], Response]) -> AsyncIterator[Workshop]:
+async def workshop(answer: Callable[[SimRequest], ScriptResponse]) -> AsyncIterator[Workshop]:
     """A compiler that asks a scripted model, until the block ends."""
     model = Answering(answer)
     with serve_in_thread(model) as upstream:
         async with gateway_of(PROVIDERS[0], upstream.url) as gateway:
-            yield Workshop(PolicyCompiler(gateway, MemoryArtifacts()), model)
+            yield Workshop(PolicyCompiler(gateway, InMemoryArtifactCache()), model)
     model.close()

@@ -6,27 +6,27 @@ import asyncio
 from typing import TYPE_CHECKING, TypeAlias
 
 from peripety.errors import PeripetyError
-from peripety.gateway.model import StopReason, Text, TextDelta, Usage
-from peripety.gateway.providers.base import Finished
+from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.types.message import Text
+from peripety.gateway.types.response import StopReason, TextDelta, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.providers.base import Call, ProviderEvent
+    from peripety.gateway.providers.provider import ProviderCall, ProviderEvent
 
-__all__ = ["ANSWER", "END", "SAID", "WORDS", "Part", "Scripted", "used"]
 
 WORDS = (TextDelta("a"), TextDelta("b"))
 SAID = (Text("ab"),)
-END = Finished(SAID, StopReason.END, Usage(5, 2), "m-1")
+END = AnswerFinished(SAID, StopReason.END, Usage(5, 2), "m-1")
 
-Part: TypeAlias = TextDelta | Finished | PeripetyError | float
+Part: TypeAlias = TextDelta | AnswerFinished | PeripetyError | float
 ANSWER: tuple[Part, ...] = (*WORDS, END)
 
 
 def used(input_tokens: int, output_tokens: int) -> tuple[Part, ...]:
     """The same answer, for which the provider reports these tokens."""
-    return (*WORDS, Finished(SAID, StopReason.END, Usage(input_tokens, output_tokens), "m-1"))
+    return (*WORDS, AnswerFinished(SAID, StopReason.END, Usage(input_tokens, output_tokens), "m-1"))
 
 
 class Scripted:
@@ -42,13 +42,13 @@ class Scripted:
     def __init__(self, *scripts: tuple[Part, ...], name: str = "generic") -> None:
         self.name = name
         self.scripts = list(scripts)
-        self.calls: list[Call] = []
+        self.calls: list[ProviderCall] = []
 
     @property
     def requests(self) -> int:
         return len(self.calls)
 
-    async def stream(self, call: Call) -> AsyncIterator[ProviderEvent]:
+    async def stream(self, call: ProviderCall) -> AsyncIterator[ProviderEvent]:
         script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
         self.calls.append(call)
         for part in script:
@@ -59,7 +59,7 @@ class Scripted:
             else:
                 yield part
 
-    async def count_tokens(self, _call: Call) -> int | None:
+    async def count_tokens(self, _call: ProviderCall) -> int | None:
         return None
 
     async def aclose(self) -> None:

@@ -6,19 +6,18 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.sessions.model import ActionCall, NewSession, Seat, SeatOrder
-from peripety.sessions.model import Table as Players
-from peripety.sessions.seats.model import Submission
+from peripety.session.seats.turn_order import SubmitActionsRequest
+from peripety.session.types import NewSession, PlayerAction, Seat, TurnOrder
+from peripety.session.types import SeatConfig as Players
 from support.sessions import new_id, table
 from support.specs import action, at_most, document, never
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.model import ModelGateway
+    from peripety.gateway.types.response import ModelGateway
     from support.sessions import Table
 
-__all__ = ["ROTATING", "SCENARIO", "TOGETHER", "at_a_table", "submission"]
 
 SCENARIO = document(
     entities=[{"id": "p", "playable": True}, {"id": "q", "playable": True}, {"id": "r"}],
@@ -37,7 +36,7 @@ SCENARIO = document(
     loss_conditions=[at_most("lost", "state.b", 0), never("other")],
 )
 ROTATING = Players((Seat("one", "p"), Seat("two", "q")))
-TOGETHER = replace(ROTATING, order=SeatOrder.SIMULTANEOUS)
+TOGETHER = replace(ROTATING, order=TurnOrder.SIMULTANEOUS)
 
 
 @asynccontextmanager
@@ -45,7 +44,7 @@ async def at_a_table(
     database_url: str,
     gateway: ModelGateway | None = None,
     *,
-    order: SeatOrder = SeatOrder.ROTATING,
+    order: TurnOrder = TurnOrder.ROTATING,
     seconds: float | None = None,
     document: bytes = SCENARIO,
 ) -> AsyncIterator[Table]:
@@ -57,7 +56,9 @@ async def at_a_table(
         await game.sessions.aclose()
 
 
-def submission(game: Table, turn: int, seat_id: str, *actions: str, **more: Any) -> Submission:
+def submission(game: Table, turn: int, seat_id: str, *actions: str, **more: Any) -> SubmitActionsRequest:
     """What a seat hands in."""
-    calls = tuple(ActionCall(name, {}) for name in actions)
-    return Submission(game.session_id, more.pop("request_id", new_id()), turn, seat_id, calls, **more)
+    calls = tuple(PlayerAction(name, {}) for name in actions)
+    return SubmitActionsRequest(
+        game.session_id, more.pop("request_id", new_id()), turn, seat_id, calls, **more
+    )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.wrappers_pb2 import StringValue
 
-from peripety import logs
-from peripety.rpc.app import serve_bound
+from peripety.core import logging_setup
+from peripety.server.app import serve_registered
 from support.apps import config_for, service, stream
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ async def _main(directory: Path, hold_seconds: float) -> None:
         yield StringValue(value="end")
 
     config = config_for(directory)
-    logs.configure(config)
-    async with serve_bound(config, [service(Hold=stream(hold))]) as app:
+    logging_setup.configure(config)
+    async with serve_registered(config, [service(Hold=stream(hold))]) as app:
         sys.stdout.write(f"{app.address}\n")
         sys.stdout.flush()
         await app.wait()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from peripety.client.channel import open_channel
-from peripety.gateway.bind import bind
-from peripety.rpc.app import serve_bound
+from peripety.gateway.setup import register_service
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve_registered
 from support.apps import config_for
 from support.providers import config_of
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from support.providers import Spoken
 
-__all__ = ["channel_to"]
-
 
 @asynccontextmanager
 async def channel_to(
@@ -29,5 +27,5 @@ async def channel_to(
     """Serve a gateway that asks a provider at this URL, and open a channel to it."""
     own = config_for(tmp_path).model_dump(exclude_unset=True)
     config = config_of(spoken, url, **own, **settings)
-    async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+    async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
         yield channel

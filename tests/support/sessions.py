@@ -10,51 +10,49 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety import sim
+from peripety import engine
+from peripety.core.concurrency import WorkerPool, closing
+from peripety.core.storage.database import Database
 from peripety.errors import NotFoundError
-from peripety.gateway.calling.budgets import within
-from peripety.gateway.model import (
-    ChatMessage,
-    ChatRole,
+from peripety.gateway.budgets.order_budget import with_time_limit
+from peripety.gateway.structured_output.validator import generate_valid
+from peripety.gateway.types.message import ChatMessage, ChatRole, Text, ToolCall
+from peripety.gateway.types.response import (
     Completed,
     Completion,
-    Spent,
     StopReason,
-    Text,
     TextDelta,
-    ToolCall,
     ToolCallDelta,
     Usage,
+    UsageTotal,
+    collect_completion,
 )
-from peripety.gateway.model.replay import completion_of
-from peripety.gateway.objects.structured import ask_until_valid
-from peripety.gateway.streams import following
-from peripety.scenarios.model import CompiledScenario
-from peripety.scenarios.programs import Programs
-from peripety.sessions.model import ActionCall, NewSession, TurnRequest
-from peripety.sessions.narrating.narrator import Narrator
-from peripety.sessions.odds import OddsTeller
-from peripety.sessions.rulesets import Rulesets
-from peripety.sessions.service import SessionServicer, room
-from peripety.sessions.sessions import Sessions
-from peripety.sessions.store import SessionStore
-from peripety.storage import Database
-from peripety.workers import Workers
+from peripety.scenario.registry import ProgramCache
+from peripety.scenario.types import Scenario
+from peripety.session.forecast import OutcomeForecaster
+from peripety.session.narration.narrator import Narrator
+from peripety.session.service import SessionServicer, message_limit
+from peripety.session.session_manager import SessionManager
+from peripety.session.session_view import RulesetCache
+from peripety.session.store.session_store import SessionStore
+from peripety.session.types import NewSession, PlayerAction, TurnRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 
-    from peripety.gateway.model import GatewayEvent, GenerateRequest, ModelGateway
-    from peripety.scenarios.model import ScenarioSource
-    from peripety.sessions.looks import SeenSession
-    from peripety.sessions.seen import Seen
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import GatewayEvent, ModelGateway
+    from peripety.scenario.types import ScenarioSource
+    from peripety.session.session_view import SessionView
+    from peripety.session.visibility import TurnEventView
+
 
 SILENCE = "(silence)"
 MESSAGE_BYTES = 4 * 1024 * 1024
-ROOM = room(MESSAGE_BYTES)
-_WORKERS = Workers()
+ROOM = message_limit(MESSAGE_BYTES)
+_WORKERS = WorkerPool()
 TOKENS = Usage(input_tokens=7, output_tokens=3)
-SPENT = Spent(1, TOKENS, cost=50, cache_savings=20)
+SPENT = UsageTotal(1, TOKENS, cost=50, cache_savings=20)
 
 
 def outcome(narrative: str = "It is told.", **more: Any) -> str:
@@ -105,14 +103,14 @@ class ScriptedGateway:
     async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         if request.schema is None:
             raise AssertionError("a narrator asks for an Outcome")
-        answer = ask_until_valid(self._ask, request, request.schema)
+        answer = generate_valid(self._ask, request, request.schema)
         seconds = None if request.budget is None else request.budget.max_seconds
-        async with following(answer if seconds is None else within(seconds, answer)) as events:
+        async with closing(answer if seconds is None else with_time_limit(seconds, answer)) as events:
             async for event in events:
                 yield event
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        return await completion_of(self.stream(request))
+        return await collect_completion(self.stream(request))
 
     async def _ask(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         answer = self.answers[min(len(self.requests), len(self.answers) - 1)]
@@ -156,12 +154,12 @@ class OneScenario:
 
     def __init__(self, document: bytes, certificate: bytes | None = None) -> None:
         self.certificate = certificate
-        program = sim.compile(document)
-        self.scenario = CompiledScenario(
+        program = engine.compile(document)
+        self.scenario = Scenario(
             "scenario", program.spec["name"], program.spec_hash, program.document, datetime.now(UTC)
         )
 
-    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
+    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
         known = self.scenario
         if scenario_id != known.scenario_id or spec_hash not in {None, known.spec_hash}:
             raise NotFoundError(f".scenario_id: there is no scenario '{scenario_id}'")
@@ -176,28 +174,28 @@ class OneScenario:
 class Table:
     """A session that is being played."""
 
-    sessions: Sessions
+    sessions: SessionManager
     store: SessionStore
     database: Database
     session_id: str
 
-    async def take(self, request: TurnRequest) -> list[Seen]:
+    async def take(self, request: TurnRequest) -> list[TurnEventView]:
         """Play a turn to its end."""
-        async with following(self.sessions.take_turn(request)) as events:
+        async with closing(self.sessions.take_turn(request)) as events:
             return [event async for event in events]
 
     def request(
-        self, turn: int, *actions: str | ActionCall, request_id: str | None = None, **more: Any
+        self, turn: int, *actions: str | PlayerAction, request_id: str | None = None, **more: Any
     ) -> TurnRequest:
         """A turn to ask for."""
-        calls = tuple(ActionCall(a, {}) if isinstance(a, str) else a for a in actions)
+        calls = tuple(PlayerAction(a, {}) if isinstance(a, str) else a for a in actions)
         return TurnRequest(self.session_id, request_id or new_id(), turn, calls, **more)
 
-    async def play(self, turn: int, *actions: str | ActionCall, **more: Any) -> list[Seen]:
+    async def play(self, turn: int, *actions: str | PlayerAction, **more: Any) -> list[TurnEventView]:
         """Ask for a turn and play it to its end."""
         return await self.take(self.request(turn, *actions, **more))
 
-    async def now(self, pov: str | None = None) -> SeenSession:
+    async def now(self, pov: str | None = None) -> SessionView:
         """The session as it is."""
         return await self.sessions.get(self.session_id, pov)
 
@@ -217,35 +215,37 @@ async def table(
     try:
         kept = store(database)
         narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds)
-        sessions = Sessions(kept, OneScenario(document), rulesets(kept), narrator, room(message_bytes))
+        sessions = SessionManager(
+            kept, OneScenario(document), rulesets(kept), narrator, message_limit(message_bytes)
+        )
         made = await sessions.create(NewSession(new_id(), "scenario"))
         yield Table(sessions, kept, database, made.session.session_id)
     finally:
         await database.close()
 
 
-def sessions_over(store: SessionStore, scenarios: ScenarioSource, gateway: ModelGateway) -> Sessions:
+def sessions_over(store: SessionStore, scenarios: ScenarioSource, gateway: ModelGateway) -> SessionManager:
     """The sessions of a store, as a process of its own has them."""
-    return Sessions(store, scenarios, rulesets(store), Narrator(gateway), ROOM)
+    return SessionManager(store, scenarios, rulesets(store), Narrator(gateway), ROOM)
 
 
-def rulesets(store: SessionStore, programs: Programs | None = None) -> Rulesets:
+def rulesets(store: SessionStore, programs: ProgramCache | None = None) -> RulesetCache:
     """The scenarios that the sessions of a store play."""
-    return Rulesets(store.document, programs or Programs())
+    return RulesetCache(store.document, programs or ProgramCache())
 
 
 def servicer(game: Table) -> SessionServicer:
     """The service of a session's process."""
-    return SessionServicer(game.sessions, OddsTeller(game.store, rulesets(game.store), _WORKERS))
+    return SessionServicer(game.sessions, OutcomeForecaster(game.store, rulesets(game.store), _WORKERS))
 
 
 async def assert_whole(game: Table) -> int:
     """Hold a session whose action adds one to `a` against its log; the turn at whose end it is."""
     session = (await game.now()).session
     turns = await game.store.turns(session.session_id, 0, 100)
-    chain, sequence = sim.chain_start(session.seed, session.spec_hash), 0
+    chain, sequence = engine.start_hash_chain(session.seed, session.spec_hash), 0
     for number, turn in enumerate(turns, 1):
-        chain = sim.chain(chain, turn.record)
+        chain = engine.extend_hash_chain(chain, turn.record)
         assert (turn.turn, turn.first_sequence) == (number, sequence + 1)
         sequence = turn.last_sequence
     assert (session.turn, session.chain_hash, session.last_sequence) == (len(turns), chain, sequence)
@@ -259,11 +259,11 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-def kinds(events: Iterable[Seen]) -> list[str]:
+def kinds(events: Iterable[TurnEventView]) -> list[str]:
     """The events by their names."""
     return [type(seen.event).__name__ for seen in events]
 
 
-def only(events: Iterable[Seen], kind: type) -> list[Any]:
+def only(events: Iterable[TurnEventView], kind: type) -> list[Any]:
     """The events of one kind."""
     return [seen.event for seen in events if isinstance(seen.event, kind)]

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peripety.simulator.scenario.load import load_scenario, read_scenario
-from peripety.simulator.server import serve_in_thread
-from peripety.simulator.simulator import Simulator
+from peripety.llmsim.script.files import load_script, parse_script
+from peripety.llmsim.server.runner import serve_in_thread
+from peripety.llmsim.simulator import Simulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.simulator.scenario.model import Scenario
+    from peripety.llmsim.script.types import Script
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Served:
 
 
 @contextmanager
-def served(scenario: Scenario | Path | str, **options: Any) -> Iterator[Served]:
+def served(scenario: Script | Path | str, **options: Any) -> Iterator[Served]:
     """Serve a scenario: a value, a file, or the text of a TOML file; the options are the `Simulator`'s."""
     if isinstance(scenario, Path):
-        scenario = load_scenario(scenario)
+        scenario = load_script(scenario)
     elif isinstance(scenario, str):
-        scenario = read_scenario(scenario)
+        scenario = parse_script(scenario)
     simulator = Simulator(scenario, **options)
     try:
         with serve_in_thread(simulator) as server:

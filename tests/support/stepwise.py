@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from peripety.authoring.choices import Choices
-from peripety.authoring.composing.composer import composed
-from peripety.scenarios.stepwise import outline
+from peripety.author.blueprint import SeededChoice
+from peripety.author.blueprint_builder import compose_from_analysis
+from peripety.scenario.outline_authoring import outline_author
 
 if TYPE_CHECKING:
-    from peripety.authoring.blueprint import Blueprint
-    from peripety.authoring.reading.terms import Matter
+    from peripety.author.blueprint import Blueprint
+    from peripety.author.text_analysis.terms import TermSet
+
 
 OUTLINE: dict[str, Any] = {
     "title": "A gauge and its keeper",
@@ -87,16 +88,16 @@ ANSWERS = [json.dumps(answer) for answer in (OUTLINE, QUANTITIES, ACTIONS, EVENT
 DESCRIPTION = "Beta keeps a gauge that falls"
 
 
-def composed_of(words: Matter) -> Blueprint:
+def composed_of(words: TermSet) -> Blueprint:
     """What rules make of words."""
-    return composed(words, Choices("", 1).number)
+    return compose_from_analysis(words, SeededChoice("", 1).number)
 
 
 def by_rules() -> Blueprint:
     """What rules make of the words of the outline."""
-    return composed_of(outline.matter_of(OUTLINE, DESCRIPTION))
+    return composed_of(outline_author.extract_outline_terms(OUTLINE, DESCRIPTION))
 
 
 def outlined() -> Blueprint:
     """What the sections are about."""
-    return outline.outlined(OUTLINE, DESCRIPTION, by_rules())
+    return outline_author.parse_outline(OUTLINE, DESCRIPTION, by_rules())

@@ -8,11 +8,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
-from peripety.testgen.categories import categories_of
-from peripety.testgen.model import TaskContext, TestCase, TestGenOrder, TestStatus
-from peripety.testgen.outputs import Command, Outcome, Source, Suite
+from peripety import engine
+from peripety.testgen.export.suite import ExportedCommand, ExportedOutcome, ExportedSubject, ExportedSuite
 from peripety.testgen.subjects.subject import SubjectKind
+from peripety.testgen.types import TaskContext, TestCase, TestGenOrder, TestStatus, categories_of
 from support.policy_documents import policy_document, rule, tool
 from support.specs import action, document
 
@@ -20,18 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = [
-    "PROGRAM",
-    "command_case",
-    "command_suite",
-    "outcome",
-    "policy_case",
-    "policy_suite",
-    "run_pytest",
-    "scenario_case",
-    "scenario_suite",
-    "suite_of",
-]
 
 PROGRAM = '''\
 """Says how numbers from standard input compare with a bound."""
@@ -44,7 +31,7 @@ for line in sys.stdin:
 '''
 
 
-def suite_of(tests: Sequence[TestCase], tested: Source | None = None, **parts: Any) -> Suite:
+def suite_of(tests: Sequence[TestCase], tested: ExportedSubject | None = None, **parts: Any) -> ExportedSuite:
     """A run of some tests."""
     context = {
         SubjectKind.SCENARIO: TaskContext.SCENARIO,
@@ -53,12 +40,12 @@ def suite_of(tests: Sequence[TestCase], tested: Source | None = None, **parts: A
         None: TaskContext.PROMPT,
     }[tested.kind if tested else None]
     order = TestGenOrder("what is to be tested", context=context, categories=categories_of(context))
-    return Suite("run_1", order, tested, tuple(tests), **parts)
+    return ExportedSuite("run_1", order, tested, tuple(tests), **parts)
 
 
-def outcome(status: TestStatus = TestStatus.PASSED, *, counts: bool = True, **parts: Any) -> Outcome:
+def outcome(status: TestStatus = TestStatus.PASSED, *, counts: bool = True, **parts: Any) -> ExportedOutcome:
     """What running a test showed."""
-    return Outcome(status, 5, counts, **parts)
+    return ExportedOutcome(status, 5, counts, **parts)
 
 
 def policy_case(test_id: str, expected: str, size: int = 4, **parts: Any) -> TestCase:
@@ -73,11 +60,11 @@ def policy_case(test_id: str, expected: str, size: int = 4, **parts: Any) -> Tes
     return TestCase(test_id, "allowed", f"size {size}", body=body, **parts)
 
 
-def policy_suite(*tests: TestCase, bound: int = 5, **parts: Any) -> Suite:
+def policy_suite(*tests: TestCase, bound: int = 5, **parts: Any) -> ExportedSuite:
     """Tests of a policy that allows sizes below a bound."""
     small = rule("small", "allow", tools=["write"], logic={"<": [{"var": "arguments.size"}, bound]})
-    policy = sim.compile_policy(policy_document(tools=[tool("write")], rules=[small]))
-    return suite_of(tests, Source(SubjectKind.POLICY, dict(policy.spec)), **parts)
+    policy = engine.compile_policy(policy_document(tools=[tool("write")], rules=[small]))
+    return suite_of(tests, ExportedSubject(SubjectKind.POLICY, dict(policy.spec)), **parts)
 
 
 def scenario_case(test_id: str, expect: Any, accepted: bool | None = True, **parts: Any) -> TestCase:
@@ -86,11 +73,11 @@ def scenario_case(test_id: str, expect: Any, accepted: bool | None = True, **par
     return TestCase(test_id, "actions", "one turn", body={"seed": None, "steps": [step]}, **parts)
 
 
-def scenario_suite(*tests: TestCase, by: int = 1, **parts: Any) -> Suite:
+def scenario_suite(*tests: TestCase, by: int = 1, **parts: Any) -> ExportedSuite:
     """Tests of a scenario with one action, which adds something."""
     acts = action(effects=[{"op": "inc", "path": "state.a", "value": by}])
-    program = sim.compile(document(state={"a": 0}, actions=[acts]))
-    return suite_of(tests, Source(SubjectKind.SCENARIO, dict(program.spec)), **parts)
+    program = engine.compile(document(state={"a": 0}, actions=[acts]))
+    return suite_of(tests, ExportedSubject(SubjectKind.SCENARIO, dict(program.spec)), **parts)
 
 
 def command_case(
@@ -101,10 +88,10 @@ def command_case(
     return TestCase(test_id, "correctness", stdin, expected, body=body)
 
 
-def command_suite(directory: Path, *tests: TestCase, environment: tuple[str, ...] = ()) -> Suite:
+def command_suite(directory: Path, *tests: TestCase, environment: tuple[str, ...] = ()) -> ExportedSuite:
     """Tests of `PROGRAM` in a directory."""
-    command = Command((sys.executable, "compare.py"), str(directory), environment)
-    return suite_of(tests, Source(SubjectKind.COMMAND, command=command))
+    command = ExportedCommand((sys.executable, "compare.py"), str(directory), environment)
+    return suite_of(tests, ExportedSubject(SubjectKind.COMMAND, command=command))
 
 
 def run_pytest(module: Path, **environment: str) -> dict[str, str]:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.api.policy.v1 import policy_pb2 as policy
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.simulator.scenario.model import Response, ScriptedCall
+from peripety.llmsim.script.types import ScriptedCall, ScriptResponse
 from support.policy_documents import policy_document, rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.simulator.model import Request
-    from peripety.simulator.scenario.model import Pace
+    from peripety.llmsim.script.types import Pace
+    from peripety.llmsim.types import SimRequest
 
-__all__ = ["SUBJECT", "Script", "suite_of"]
 
 VALUES = ("one", "two", "three", "four", "five", "six")
 SUBJECT = pb.Subject(
@@ -42,18 +41,18 @@ class Script:
     def __init__(self, pace: Pace | None = None) -> None:
         self._pace = pace
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: SimRequest) -> ScriptResponse:
         return replace(self._answer(json.loads(request.messages[0].text)), pace=self._pace)
 
-    def _answer(self, asked: dict[str, Any]) -> Response:
+    def _answer(self, asked: dict[str, Any]) -> ScriptResponse:
         if asked["question"] == "tests":
             calls = [ScriptedCall("generate_test", test) for test in _tests(asked)]
-            return Response("Here they are.", tool_calls=tuple(calls))
+            return ScriptResponse("Here they are.", tool_calls=tuple(calls))
         if asked["question"] == "reflection":
             said = {"text": "Some may be missing.", "nothing_missing": False, "recommendations": ["the next"]}
         else:
             said = {"text": "It will do.", "score": 7, "gaps": ["the rest"], "recommendations": ["the rest"]}
-        return Response(json.dumps(said))
+        return ScriptResponse(json.dumps(said))
 
 
 def _tests(asked: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceStub
-from peripety.client.channel import open_channel
-from peripety.rpc.app import serve_bound
-from peripety.testgen.bind import bind_with
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve_registered
+from peripety.testgen.setup import register_service_with
 from support.api import new_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceAsyncStub
-    from peripety.config import Config
-    from peripety.gateway.model import ModelGateway
-
-__all__ = ["TestRuns", "kinds", "serving_runs"]
+    from peripety.core.config import Config
+    from peripety.gateway.types.response import ModelGateway
 
 
 def kinds(events: Sequence[pb.TestGenEvent]) -> list[str]:
@@ -91,6 +89,6 @@ class TestRuns:
 @asynccontextmanager
 async def serving_runs(config: Config, gateway: ModelGateway) -> AsyncIterator[TestRuns]:
     """Serve runs alone, whose questions this gateway answers, and connect."""
-    bind = partial(bind_with, gateway=gateway)
-    async with serve_bound(config, [bind]) as app, TestRuns.connected(app.address) as client:
+    bind = partial(register_service_with, gateway=gateway)
+    async with serve_registered(config, [bind]) as app, TestRuns.connected(app.address) as client:
         yield client

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from peripety.core.mutation import Mutant, MutantOutcome
 from peripety.errors import Finding
-from peripety.quality import Mutant, MutantOutcome
-from peripety.testgen.model import Draft, TaskContext, TestCase, TestStatus
-from peripety.testgen.subjects.subject import Ran, SubjectKind, Target
+from peripety.testgen.subjects.subject import RunResult, SubjectKind, SubjectTarget
+from peripety.testgen.types import DraftTest, TaskContext, TestCase, TestStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-__all__ = ["ToySubject", "toy_test"]
 
 _HIGH = 10
 _MISTAKES: dict[str, Callable[[int, int], int]] = {
@@ -56,11 +55,11 @@ class ToySubject:
     context = TaskContext.PROMPT
     material: Mapping[str, Any] = {"means": "the smaller of a sum and ten"}
     body_schema: Mapping[str, Any] = {"type": "object"}
-    targets: Sequence[Target] = (
-        Target("side", "/below", "a sum below the bound"),
-        Target("side", "/above", "a sum above the bound"),
-        Target("side", "/both", "a sum above and below the bound", is_reachable=False),
-        Target("sign", "/negative", "a negative sum"),
+    targets: Sequence[SubjectTarget] = (
+        SubjectTarget("side", "/below", "a sum below the bound"),
+        SubjectTarget("side", "/above", "a sum above the bound"),
+        SubjectTarget("side", "/both", "a sum above and below the bound", is_reachable=False),
+        SubjectTarget("sign", "/negative", "a negative sum"),
     )
 
     def __init__(self, *, flaky: bool = False) -> None:
@@ -86,7 +85,7 @@ class ToySubject:
     def same_input(self, body: Mapping[str, Any]) -> Any:
         return {"one": body["one"], "other": body["other"]}
 
-    def run(self, test: TestCase) -> Ran:
+    def run(self, test: TestCase) -> RunResult:
         assert test.body is not None
         self._runs += 1
         value = min(test.body["one"] + test.body["other"], _HIGH)
@@ -96,7 +95,7 @@ class ToySubject:
         covered = {side, "sign:/negative"} if value < 0 else {side}
         trace = f"{value} {self._runs}" if self._flaky else str(value)
         findings = [Finding("EXPECTATION_NOT_MET", f"/{key}", f"it is {value}.") for key in wrong]
-        return Ran(status, str(value), trace, tuple(findings), frozenset(covered))
+        return RunResult(status, str(value), trace, tuple(findings), frozenset(covered))
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
         body = test.body
@@ -107,10 +106,10 @@ class ToySubject:
         self.compared.append([*among])
         return frozenset({"turned"} & {*among})
 
-    def floor(self) -> Iterable[Draft]:
+    def floor(self) -> Iterable[DraftTest]:
         for one in (0, _HIGH):
             body = {"one": one, "other": 0, "equals": one, "below": None}
-            yield Draft(f"boundary_{one}", f"{one} and 0", body=body, category="boundary")
+            yield DraftTest(f"boundary_{one}", f"{one} and 0", body=body, category="boundary")
 
 
 def _wrong(body: Mapping[str, Any], value: int) -> list[str]:

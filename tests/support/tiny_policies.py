@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.policies.model import Expectation, TestScenario, ToolRequest
-from peripety.sim import compile_policy
+from peripety.engine import compile_policy
+from peripety.engine.policies.types import ToolRequest
+from peripety.policy.types import Expectation, TestScenario
 from support.policy_documents import policy_document, rule, tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.sim import Policy
+    from peripety.engine import Policy
 
-__all__ = ["allow", "deny", "escalate", "expecting", "matcher", "request", "scenario", "tiny_policy"]
 
 Json = dict[str, Any]
 

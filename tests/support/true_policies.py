@@ -8,17 +8,16 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
-from peripety.policies.model import CompileOrder, Expectation, TestScenario, ToolAnnotation
+from peripety import engine
+from peripety.policy.types import AnnotatedTool, CompileOrder, Expectation, TestScenario
 from support.random_policies import random_policy
 from support.random_requests import random_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from peripety.sim import ToolRequest
+    from peripety.engine import ToolRequest
 
-__all__ = ["TruePolicy", "plausible_suite"]
 
 Json = dict[str, Any]
 
@@ -37,15 +36,15 @@ class TruePolicy:
         return cls(random_policy(Random(seed), shape))
 
     @cached_property
-    def compiled(self) -> sim.Policy:
+    def compiled(self) -> engine.Policy:
         """The same, to decide by."""
-        return sim.compile_policy(json.dumps(self.spec))
+        return engine.compile_policy(json.dumps(self.spec))
 
     @property
-    def tools(self) -> tuple[ToolAnnotation, ...]:
+    def tools(self) -> tuple[AnnotatedTool, ...]:
         """The tools that it is about."""
         return tuple(
-            ToolAnnotation(
+            AnnotatedTool(
                 tool["server_name"],
                 tool["tool_name"],
                 tool["description"],
@@ -103,6 +102,6 @@ def _typical(true: TruePolicy, tool: Json, random: Random, each: int) -> Iterabl
     return chosen.values()
 
 
-def _thought_of(decided: sim.Decided, each: int) -> Iterator[str]:
+def _thought_of(decided: engine.DecisionResult, each: int) -> Iterator[str]:
     yield decided.rule_id or "no rule"
     yield from (f"{decided.decision.value} {number}" for number in range(each))

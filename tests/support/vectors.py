@@ -7,32 +7,34 @@ from pathlib import Path
 from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
 
-from peripety.sim._core import CoreError
-from peripety.sim.patterns import Matcher, Pattern, Subject, TextKind, TextPattern
+from peripety.engine.backend_protocol import EngineError
+from peripety.engine.patterns.matcher import PatternMatcher
+from peripety.engine.patterns.syntax import MatchSubject, Pattern, TextKind, TextPattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.sim._core import Core, CoreProgram, CoreState
+    from peripety.engine.backend_protocol import Backend, BackendProgram, BackendState
+
 
 VECTORS = Path(__file__).parents[1] / "conformance" / "vectors"
 
 
-def expectation(core: Core, kind: str, case: dict[str, Any]) -> Any:
+def expectation(core: Backend, kind: str, case: dict[str, Any]) -> Any:
     """What a core makes of a case: its result, or `{"error": {code, message, path}}`."""
     try:
         return KINDS[kind](core, case)
-    except CoreError as error:
+    except EngineError as error:
         return {"error": {"code": error.code, "message": error.message, "path": error.path}}
 
 
-def _border(core: Core, case: dict[str, Any]) -> Any:
+def _border(core: Backend, case: dict[str, Any]) -> Any:
     """`hex` or `text`: a document; the result is its canonical text."""
     document = bytes.fromhex(case["hex"]) if "hex" in case else case["text"].encode("utf-8")
     return {"canonical": core.parse(document).decode("utf-8")}
 
 
-def _logic(core: Core, case: dict[str, Any]) -> Any:
+def _logic(core: Backend, case: dict[str, Any]) -> Any:
     """`logic` over `data`, both JSON text; the result is the canonical text of the value."""
     return {
         "canonical": core.evaluate(case["logic"].encode("utf-8"), case["data"].encode("utf-8")).decode(
@@ -41,14 +43,14 @@ def _logic(core: Core, case: dict[str, Any]) -> Any:
     }
 
 
-def _draws(core: Core, case: dict[str, Any]) -> Any:
+def _draws(core: Backend, case: dict[str, Any]) -> Any:
     """A keyed draw, or a run's seed; 64-bit numbers are decimal text."""
     if "run" in case:
         return {"value": str(core.run_seed(int(case["seed"]), case["run"]))}
     return {"value": str(core.draw(int(case["seed"]), case["stream"], case["turn"], case["index"]))}
 
 
-def _play(core: Core, case: dict[str, Any]) -> Any:
+def _play(core: Backend, case: dict[str, Any]) -> Any:
     """A `spec` played from `seed` by `calls`: their results, and the snapshot.
 
     A call is `{act, params}`, `{narrate}` of changes, `{step}`, `{roll}` of a request, or `{reload}`: go on
@@ -58,7 +60,7 @@ def _play(core: Core, case: dict[str, Any]) -> Any:
     return {"results": results, "snapshot": state.to_json().decode("utf-8")}
 
 
-def _after_calls(core: Core, case: dict[str, Any]) -> tuple[CoreProgram, CoreState, list[Any]]:
+def _after_calls(core: Backend, case: dict[str, Any]) -> tuple[BackendProgram, BackendState, list[Any]]:
     program = core.compile(core.parse(json.dumps(case["spec"]).encode("utf-8")))
     state = program.new_state(int(case["seed"]))
     results: list[Any] = []
@@ -68,12 +70,12 @@ def _after_calls(core: Core, case: dict[str, Any]) -> tuple[CoreProgram, CoreSta
             continue
         try:
             results.append(json.loads(called(program, state, call)))
-        except CoreError as error:
+        except EngineError as error:
             results.append({"error": {"code": error.code, "message": error.message, "path": error.path}})
     return program, state, results
 
 
-def called(program: CoreProgram, state: CoreState, call: dict[str, Any]) -> bytes:
+def called(program: BackendProgram, state: BackendState, call: dict[str, Any]) -> bytes:
     """The result of one call of a played case."""
     if "act" in call:
         return program.act(state, call["act"], json.dumps(call["params"]).encode("utf-8"))
@@ -84,19 +86,19 @@ def called(program: CoreProgram, state: CoreState, call: dict[str, Any]) -> byte
     return program.step(state)
 
 
-def _dry_run(core: Core, case: dict[str, Any]) -> Any:
+def _dry_run(core: Backend, case: dict[str, Any]) -> Any:
     """A dry-run of `spec` under `options`; the result is its report."""
     program = core.compile(core.parse(json.dumps(case["spec"]).encode("utf-8")))
     return json.loads(program.dry_run(json.dumps(case["options"]).encode("utf-8")))
 
 
-def _futures(core: Core, case: dict[str, Any]) -> Any:
+def _futures(core: Backend, case: dict[str, Any]) -> Any:
     """The futures, under `options`, of the state to which a `spec` comes from `seed` by `calls`: a report."""
     program, state, _ = _after_calls(core, case)
     return json.loads(program.futures(state, json.dumps(case["options"]).encode("utf-8")))
 
 
-def _personas(core: Core, case: dict[str, Any]) -> Any:
+def _personas(core: Backend, case: dict[str, Any]) -> Any:
     """Dry-runs of `spec` under `options`, one for each of `personas`; the result is their reports."""
     return {
         persona: _dry_run(core, {"spec": case["spec"], "options": {**case["options"], "persona": persona}})
@@ -104,16 +106,16 @@ def _personas(core: Core, case: dict[str, Any]) -> Any:
     }
 
 
-def _match(core: Core, case: dict[str, Any]) -> Any:
+def _match(core: Backend, case: dict[str, Any]) -> Any:
     """`patterns` held against `subjects`: of each subject the first that matches, and all that do.
 
     A text pattern is `[kind, text]`, with `true` after them where case is ignored. In `skip` a subject may
     name patterns that the first is not to be.
     """
-    matcher = Matcher([*map(_pattern, case["patterns"])], core=core)
+    matcher = PatternMatcher([*map(_pattern, case["patterns"])], core=core)
     results = []
     for given in case["subjects"]:
-        subject = Subject(**{key: value for key, value in given.items() if key != "skip"})
+        subject = MatchSubject(**{key: value for key, value in given.items() if key != "skip"})
         results.append(
             {
                 "first": matcher.first(subject, given.get("skip", ())),
@@ -133,7 +135,7 @@ def _pattern(given: dict[str, Any]) -> Pattern:
     return Pattern(**texts, message_index=None if indices is None else (indices[0], indices[1]))
 
 
-def _policies(core: Core, case: dict[str, Any]) -> Any:
+def _policies(core: Backend, case: dict[str, Any]) -> Any:
     """A `policy` asked about `requests`.
 
     `decided` has for each request the `rule` that decides it, an index into the invariants and rules, -1 for
@@ -161,7 +163,7 @@ def _numbers(bits: bytes) -> list[int]:
     return [number for number in range(len(bits) * 8) if bits[number // 8] >> number % 8 & 1]
 
 
-def _policy_values(core: Core, case: dict[str, Any]) -> Any:
+def _policy_values(core: Backend, case: dict[str, Any]) -> Any:
     """What a matcher of a `kind`, with `among` and perhaps a `quantifier` and `lists`, says of `values`.
 
     Each of them stands alone at a path of the arguments. A result is true, false, or the code and message of
@@ -198,7 +200,7 @@ def _policy_values(core: Core, case: dict[str, Any]) -> Any:
     ]
 
 
-KINDS: dict[str, Callable[[Core, dict[str, Any]], Any]] = {
+KINDS: dict[str, Callable[[Backend, dict[str, Any]], Any]] = {
     "border": _border,
     "logic": _logic,
     "draws": _draws,

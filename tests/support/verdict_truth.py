@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 
-from peripety import sim
-from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+from peripety import engine
+from peripety.engine.schemas import SCENARIO_SPEC, schema_document
 from support.chances import is_above, is_below
 from support.drift_truth import measured_drifts
 from support.oracle import interpreted_report
@@ -19,10 +19,9 @@ from support.proof_truth import is_contradicted, replayed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from peripety.engine import DryRunReport, Program
     from peripety.errors import Finding
-    from peripety.sim import DryRunReport, Program
 
-__all__ = ["FreshRuns", "is_true"]
 
 INDIFFERENCE = 0.03
 """So close to what is asked for either verdict is right, as docs/scenarios.md says."""
@@ -47,7 +46,7 @@ class FreshRuns:
 
     @cached_property
     def program(self) -> Program:
-        return sim.compile(self.document)
+        return engine.compile(self.document)
 
     @cached_property
     def seed(self) -> int:
@@ -118,7 +117,7 @@ def _is_proved(finding: Finding, fresh: FreshRuns) -> bool:
     )
     if proof.witness:
         return bool(replayed(program, proof))
-    players = sim.PERSONAS if sim.BACKEND == "native" else ("idle", "random")
+    players = engine.PERSONAS if engine.BACKEND == "native" else ("idle", "random")
     reports = [
         program.dry_run(runs=_PROOF_RUNS, seed=fresh.seed, persona=persona, detail=True)
         for persona in players

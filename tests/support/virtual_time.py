@@ -7,10 +7,11 @@ import selectors
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from peripety.gateway.calling.clock import Clock
+from peripety.core.call_context import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+
 
 T = TypeVar("T")
 

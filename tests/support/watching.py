@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from peripety.gateway.streams import following
-from peripety.sessions.events import Accepted, Committed
-from peripety.sessions.watching.model import Closed, Rewound, WatchRequest
-from peripety.sessions.watching.sights import Sight
+from peripety.core.concurrency import closing
+from peripety.session.events import Accepted, Committed
+from peripety.session.watch.topic import CachedEventView, SessionRewound, WatchClosed, WatchRequest
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Sequence
 
-    from peripety.sessions.seen import Seen
-    from peripety.sessions.sessions import Sessions
-    from peripety.sessions.watching.model import WatchEvent
+    from peripety.session.session_manager import SessionManager
+    from peripety.session.visibility import TurnEventView
+    from peripety.session.watch.topic import WatchEvent
 
-__all__ = ["Held", "commits", "ends", "noticing", "seen_of", "watch"]
 
 T = TypeVar("T")
 
 
 async def watch(
-    sessions: Sessions, session_id: str, until: Callable[[WatchEvent], bool], **request: Any
+    sessions: SessionManager, session_id: str, until: Callable[[WatchEvent], bool], **request: Any
 ) -> list[WatchEvent]:
     """Follow a session until an event, which is the last one returned, or until it is closed."""
     told = []
-    async with following(sessions.watch(WatchRequest(session_id, **request))) as events:
+    async with closing(sessions.watch(WatchRequest(session_id, **request))) as events:
         async for event in events:
             told.append(event)
             if until(event):
@@ -38,13 +36,15 @@ async def watch(
 def commits(turn: int) -> Callable[[WatchEvent], bool]:
     """Whether an event says that a turn is stored."""
     return lambda event: (
-        isinstance(event, Sight) and event.seen.turn == turn and isinstance(event.seen.event, Committed)
+        isinstance(event, CachedEventView)
+        and event.seen.turn == turn
+        and isinstance(event.seen.event, Committed)
     )
 
 
 def ends(event: WatchEvent) -> bool:
     """Whether an event is the last one."""
-    return isinstance(event, Closed)
+    return isinstance(event, WatchClosed)
 
 
 def noticing(there: asyncio.Event, until: Callable[[T], bool]) -> Callable[[T], bool]:
@@ -57,29 +57,29 @@ def noticing(there: asyncio.Event, until: Callable[[T], bool]) -> Callable[[T], 
     return is_over
 
 
-def seen_of(events: Iterable[WatchEvent]) -> list[Seen]:
+def seen_of(events: Iterable[WatchEvent]) -> list[TurnEventView]:
     """The events of turns."""
-    return [event.seen for event in events if isinstance(event, Sight)]
+    return [event.seen for event in events if isinstance(event, CachedEventView)]
 
 
 class Held:
     """What a client holds of a session, as the contract tells it to: void events are dropped."""
 
     def __init__(self) -> None:
-        self.events: list[Seen] = []
+        self.events: list[TurnEventView] = []
         self.last_sequence = 0
         self.attempt_id: str | None = None
 
     def hear(self, events: Sequence[WatchEvent]) -> None:
         """Take events as they come; what should not come is an error."""
         for event in events:
-            if isinstance(event, Rewound):
+            if isinstance(event, SessionRewound):
                 self.events = [one for one in self.events if one.turn <= event.turn]
                 self.last_sequence, self.attempt_id = event.sequence, None
-            elif isinstance(event, Sight):
+            elif isinstance(event, CachedEventView):
                 self._hear(event.seen)
 
-    def _hear(self, seen: Seen) -> None:
+    def _hear(self, seen: TurnEventView) -> None:
         if isinstance(seen.event, Accepted):
             self.events = [one for one in self.events if one.turn < seen.turn]
             self.attempt_id = seen.event.attempt_id

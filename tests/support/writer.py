@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Column, Integer, Table, func, insert, select
 
+from peripety.core.storage.database import METADATA, Database
 from peripety.errors import ConflictError
-from peripety.storage import METADATA, Database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 pairs = Table(
     "pairs", METADATA, Column("number", Integer, primary_key=True), Column("half", Integer, primary_key=True)

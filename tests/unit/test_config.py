@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from peripety.config import Config, LogFormat, LogLevel, ProviderLimits, ProviderName, split_address
+from peripety.core.config import Config, LogFormat, LogLevel, ProviderLimits, ProviderName, split_address
 from peripety.errors import InvalidArgumentError
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from peripety.kept import Kept
+from peripety.core.lru import LruCache
 
 
 def test_what_was_used_last_stays() -> None:
-    kept: Kept[int] = Kept(2)
+    kept: LruCache[int] = LruCache(2)
     kept.keep("a", 1)
     kept.keep("b", 2)
     assert kept.find("a") == 1
@@ -15,6 +15,6 @@ def test_what_was_used_last_stays() -> None:
 
 
 def test_who_comes_second_gets_the_value_of_the_first() -> None:
-    kept: Kept[list[int]] = Kept(2)
+    kept: LruCache[list[int]] = LruCache(2)
     first = kept.keep("a", [1])
     assert kept.keep("a", [1]) is first

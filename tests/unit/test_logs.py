@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import context, logs
-from peripety.config import Config, LogFormat, LogLevel
+from peripety.core import call_context, logging_setup
+from peripety.core.config import Config, LogFormat, LogLevel
 from peripety.errors import InvalidArgumentError, PeripetyError
 from support.apps import config_for, service, serving, unary
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from google.protobuf.wrappers_pb2 import StringValue
+
 
 CANARY = "sk-canary-7391"
 
@@ -48,7 +49,7 @@ def _log() -> logging.Logger:
 
 def test_a_file_gets_one_json_object_a_line_whatever_the_values_hold() -> None:
     stream = io.StringIO()
-    logs.configure(Config(), stream)
+    logging_setup.configure(Config(), stream)
     _log().info("done", extra={"a": 'two\nlines "quoted"', "b": 1})
     (line,) = _lines(stream)
     assert (line["event"], line["level"], line["a"], line["b"]) == ("done", "info", 'two\nlines "quoted"', 1)
@@ -57,7 +58,7 @@ def test_a_file_gets_one_json_object_a_line_whatever_the_values_hold() -> None:
 
 def test_a_terminal_gets_one_line_of_key_and_value_which_no_value_can_forge() -> None:
     stream = _Terminal()
-    logs.configure(Config(), stream)
+    logging_setup.configure(Config(), stream)
     _log().info("done", extra={"a": "x\nlevel=error event=forged", "b": True})
     (line,) = stream.getvalue().splitlines()
     assert "level=info event=done" in line
@@ -67,14 +68,14 @@ def test_a_terminal_gets_one_line_of_key_and_value_which_no_value_can_forge() ->
 @pytest.mark.parametrize(("form", "start"), [("json", "{"), ("console", "timestamp=")])
 def test_the_form_can_be_chosen(form: str, start: str) -> None:
     for stream in (io.StringIO(), _Terminal()):
-        logs.configure(Config(log_format=LogFormat(form)), stream)
+        logging_setup.configure(Config(log_format=LogFormat(form)), stream)
         _log().info("done")
         assert stream.getvalue().startswith(start)
 
 
 def test_less_severe_events_than_asked_for_are_not_written() -> None:
     stream = io.StringIO()
-    logs.configure(Config(log_level=LogLevel.WARNING), stream)
+    logging_setup.configure(Config(log_level=LogLevel.WARNING), stream)
     _log().info("quiet")
     _log().warning("loud")
     assert [line["event"] for line in _lines(stream)] == ["loud"]
@@ -82,7 +83,7 @@ def test_less_severe_events_than_asked_for_are_not_written() -> None:
 
 def test_of_a_library_only_warnings_are_written_and_nothing_that_it_adds_to_them() -> None:
     stream = io.StringIO()
-    logs.configure(Config(log_level=LogLevel.DEBUG), stream)
+    logging_setup.configure(Config(log_level=LogLevel.DEBUG), stream)
     library = logging.getLogger("some.library")
     library.info("quiet")
     library.warning("loud %s", "enough", extra={"given": CANARY})
@@ -93,8 +94,8 @@ def test_of_a_library_only_warnings_are_written_and_nothing_that_it_adds_to_them
 
 async def test_events_of_a_call_carry_its_request_id() -> None:
     stream = io.StringIO()
-    logs.configure(Config(), stream)
-    context.enter_call(request_id="abc", timeout=None)
+    logging_setup.configure(Config(), stream)
+    call_context.begin_call(request_id="abc", timeout=None)
     _log().info("done")
     assert _lines(stream)[0]["request_id"] == "abc"
 
@@ -102,7 +103,7 @@ async def test_events_of_a_call_carry_its_request_id() -> None:
 @pytest.mark.parametrize("library", [False, True])
 def test_an_exception_is_its_type_and_places_never_its_text(library: bool) -> None:
     stream = io.StringIO()
-    logs.configure(Config(), stream)
+    logging_setup.configure(Config(), stream)
     logger = logging.getLogger("some.library") if library else _log()
     try:
         int(CANARY)
@@ -123,7 +124,7 @@ async def test_no_secret_and_no_text_of_a_user_reaches_the_log_of_a_server(tmp_p
 
     stream = io.StringIO()
     config = config_for(tmp_path, openai_api_key=CANARY, log_level="debug")
-    logs.configure(config, stream)
+    logging_setup.configure(config, stream)
     methods = {"Crash": unary(crash), "Refuse": unary(refuse)}
     async with serving(config, service(**methods)) as (app, caller):
         for method in methods:

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from peripety.core.redis_server import RedisServer
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
-from peripety.redis import RedisServer
 from support.redis_server import PASSWORD, RedisProcess
 
 
@@ -73,7 +73,7 @@ async def test_a_server_that_came_back_while_nobody_asked_is_not_missed() -> Non
 
 
 async def test_a_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peripety.redis._ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("peripety.core.redis_server._TIMEOUT_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server = RedisServer(f"redis://127.0.0.1:{silent.getsockname()[1]}")
         assert await _fault(server) == "TimeoutError"

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from conformance.findings import PAGE, page
-from peripety.errors import Finding, SpecError
-from peripety.remedies import catalogue, remedy_of
-from peripety.scenarios.writing.asking import _TOO_MUCH
-from peripety.sim import ProofCode
+from peripety.engine import ProofCode
+from peripety.errors import Finding, SpecError, get_remedy, load_catalog
+from peripety.scenario.generation.model_client import _TOO_LARGE_CODES
 from support.repository import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 SOURCES = ROOT / "services" / "peripety"
 CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
@@ -38,11 +38,11 @@ REFUSALS = {
     "SPEC_INVALID",
     "UNKNOWN_ACTION",
 }
-KINDS = {code: kind for kinds in catalogue().values() for code, kind in kinds.items()}
+KINDS = {code: kind for kinds in load_catalog().values() for code, kind in kinds.items()}
 
 
 def test_no_code_has_two_entries() -> None:
-    assert len(KINDS) == sum(len(kinds) for kinds in catalogue().values())
+    assert len(KINDS) == sum(len(kinds) for kinds in load_catalog().values())
 
 
 def test_whatever_the_sources_find_is_in_the_catalogue() -> None:
@@ -68,7 +68,7 @@ def test_the_page_shows_the_catalogue() -> None:
 
 
 def test_an_unknown_code_has_no_remedy() -> None:
-    assert remedy_of("NEVER_HEARD_OF") == ""
+    assert get_remedy("NEVER_HEARD_OF") == ""
     assert Finding("NEVER_HEARD_OF", "", "a").remedy == ""
 
 
@@ -83,7 +83,7 @@ def test_a_call_that_fails_because_of_a_document_names_the_way_out_of_each_findi
 def raised() -> Iterator[tuple[str, str]]:
     """Every code of a finding in the sources, with where it stands."""
     yield from ((code, "sim/types.py") for code in get_args(ProofCode))
-    yield from ((code, "scenarios/writing/asking.py") for code in _TOO_MUCH)
+    yield from ((code, "scenarios/writing/asking.py") for code in _TOO_LARGE_CODES)
     for path in sorted(SOURCES.rglob("*.py")):
         if path.is_relative_to(SOURCES / "api"):
             continue

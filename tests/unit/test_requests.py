@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 
+from peripety.core.validation import check_request_id, field_error, normalize_uuid
 from peripety.errors import InvalidArgumentError
-from peripety.requests import check_request_id, normalize_uuid, refuse
 
 ID = "0b5f1a9e-6c2d-4e7f-8a3b-1c2d3e4f5a6b"
 
@@ -43,6 +43,6 @@ def test_other_text_is_not_normalized(text: str) -> None:
 
 
 def test_a_field_path_has_no_leading_dot() -> None:
-    error = refuse(".seats[0].seat_id", "is required")
+    error = field_error(".seats[0].seat_id", "is required")
     assert error.message == "seats[0].seat_id is required"
     assert error.violations[0].field == "seats[0].seat_id"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from peripety.tasks import finish
+from peripety.core.concurrency import shield_until_done
 
 
 async def test_work_that_must_end_ends_however_often_its_caller_is_cancelled() -> None:
@@ -15,7 +15,7 @@ async def test_work_that_must_end_ends_however_often_its_caller_is_cancelled() -
         await may_end.wait()
         done.append("work")
 
-    caller = asyncio.create_task(finish(work()))
+    caller = asyncio.create_task(shield_until_done(work()))
     for _ in range(3):
         await asyncio.sleep(0)
         caller.cancel()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.core.concurrency import WorkCancelledError, WorkerPool, raise_if_cancelled
+from peripety.engine.schema_validation import validate_against_schema
 from peripety.errors import UnavailableError
-from peripety.scenarios.model import Compiled
-from peripety.sim.schema import check
-from peripety.workers import AbandonedError, Workers, go_on
+from peripety.scenario.types import ScenarioRegistered
 from support.scenarios import chance, compiling, document, opened_registry
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def workers() -> Iterator[Workers]:
-    workers = Workers()
+def workers() -> Iterator[WorkerPool]:
+    workers = WorkerPool()
     yield workers
     workers.close()
 
 
-async def test_work_that_never_ends_holds_up_neither_the_loop_nor_other_threads(workers: Workers) -> None:
+async def test_work_that_never_ends_holds_up_neither_the_loop_nor_other_threads(workers: WorkerPool) -> None:
     release = threading.Event()
     stuck = [asyncio.ensure_future(workers.run(release.wait)) for _ in range(64)]
     try:
@@ -41,16 +41,16 @@ async def test_work_that_never_ends_holds_up_neither_the_loop_nor_other_threads(
         await asyncio.gather(*stuck)
 
 
-async def test_work_whose_caller_has_gone_ends_where_it_asks_whether_to_go_on(workers: Workers) -> None:
+async def test_work_whose_caller_has_gone_ends_where_it_asks_whether_to_go_on(workers: WorkerPool) -> None:
     begun, gone, ended = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:
-        go_on()
+        raise_if_cancelled()
         begun.set()
         gone.wait()
         try:
-            go_on()
-        except AbandonedError:
+            raise_if_cancelled()
+        except WorkCancelledError:
             ended.set()
             raise
 
@@ -61,10 +61,10 @@ async def test_work_whose_caller_has_gone_ends_where_it_asks_whether_to_go_on(wo
         await caller
     gone.set()
     assert await asyncio.to_thread(ended.wait, 10)
-    await workers.run(go_on)
+    await workers.run(raise_if_cancelled)
 
 
-async def test_closing_waits_for_nothing(workers: Workers) -> None:
+async def test_closing_waits_for_nothing(workers: WorkerPool) -> None:
     release = threading.Event()
     stuck = [asyncio.ensure_future(workers.run(release.wait)) for _ in range(2)]
     waiting = asyncio.ensure_future(workers.run(release.wait))
@@ -81,16 +81,16 @@ async def test_a_document_is_validated_once(tmp_path: Path, monkeypatch: pytest.
 
     def counting(schema: Any, instance: Any) -> list[Finding]:
         checked.append(instance)
-        return check(schema, instance)
+        return validate_against_schema(schema, instance)
 
-    monkeypatch.setattr("peripety.sim.documents.check", counting)
+    monkeypatch.setattr("peripety.engine.documents.validate_against_schema", counting)
     async with opened_registry(f"sqlite:///{tmp_path / 'test.db'}") as registry:
         events = await compiling(registry, document(chance(0.5)))
-    assert isinstance(events[-1], Compiled)
+    assert isinstance(events[-1], ScenarioRegistered)
     assert len(checked) == 1
 
 
-async def test_values_are_made_beside_the_loop_and_none_for_who_has_left(workers: Workers) -> None:
+async def test_values_are_made_beside_the_loop_and_none_for_who_has_left(workers: WorkerPool) -> None:
     made: list[str] = []
 
     def values() -> Iterator[int | None]:
@@ -106,7 +106,7 @@ async def test_values_are_made_beside_the_loop_and_none_for_who_has_left(workers
     assert len(made) == 1
 
 
-async def test_an_error_among_values_reaches_who_follows_them(workers: Workers) -> None:
+async def test_an_error_among_values_reaches_who_follows_them(workers: WorkerPool) -> None:
     def values() -> Iterator[int]:
         yield 1
         raise UnavailableError("nothing more")

@@ -1,9 +1,18 @@
-"""Agent files: TOML to a manifest, with all problems of a file in one error."""
+"""Agent files (TOML), tools that are local commands.
+
+Agent files: TOML to a manifest, with all problems of a file in one error.
+
+Agent tools that are commands of this machine.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,11 +20,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from peripety.api.agent.v1 import agent_pb2 as pb
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
-from peripety.cli.agent_tools import Command
-from peripety.cli.caps import MAX_CALLS, MAX_DOLLARS, MAX_SECONDS, MAX_TOKENS
-from peripety.cli.spending import budget
+from peripety.cli.options import MAX_CALLS, MAX_DOLLARS, MAX_SECONDS, MAX_TOKENS
+from peripety.cli.output import make_budget
 from peripety.errors import FieldViolation, InvalidArgumentError
-from peripety.simulator.scenario.files import FileError, Files
+from peripety.llmsim.script.sources import ReferencedFiles, ScriptFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,9 +31,86 @@ if TYPE_CHECKING:
 
     from peripety.api.common.v1 import common_pb2 as common
 
-__all__ = ["AgentFile", "read_agent"]
 
-_FILE = "$file"
+_MAX_OUTPUT_BYTES = 256 * 1024
+_CHUNK_BYTES = 16 * 1024
+
+
+class _TooLargeError(Exception):
+    """The output of a command exceeds the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTool:
+    """A tool that is a local command: arguments as JSON on standard input, the result on standard output.
+
+    Attributes:
+        words: the program and its arguments, run without a shell.
+        directory: the working directory.
+        seconds: the timeout.
+    """
+
+    words: tuple[str, ...]
+    directory: Path
+    seconds: float
+
+    async def result_of(self, call: gateway.ToolCall) -> gateway.ToolResult:
+        """Run the command for a tool call.
+
+        A failure becomes an error result, so that the model can react to it.
+        """
+        try:
+            text, is_error = await self._run(call.arguments)
+        except TimeoutError:
+            text, is_error = f"The tool took longer than {self.seconds:g} s.", True
+        except _TooLargeError:
+            text, is_error = f"The tool wrote more than {_MAX_OUTPUT_BYTES:,} bytes.", True
+        except OSError as error:
+            text, is_error = f"The tool cannot be run: {error.strerror or error}.", True
+        return gateway.ToolResult(call_id=call.call_id, text=text, is_error=is_error)
+
+    async def _run(self, arguments: bytes) -> tuple[str, bool]:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *self.words, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self.directory, start_new_session=True
+        )
+        try:
+            async with asyncio.timeout(self.seconds):
+                output, complaints, _ = await asyncio.gather(
+                    _read_all(process.stdout),
+                    _read_all(process.stderr),
+                    _write_input(process.stdin, arguments),
+                )
+                code = await process.wait()
+        finally:
+            # Kill the process group: nothing reads the output of its children any more.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        if code:
+            return f"The tool failed with exit code {code}: {complaints or output}", True
+        return output, False
+
+
+async def _write_input(stream: asyncio.StreamWriter | None, data: bytes) -> None:
+    assert stream is not None  # noqa: S101 - it is a pipe
+    with suppress(BrokenPipeError, ConnectionResetError):  # the command closed its input
+        stream.write(data)
+        await stream.drain()
+    stream.close()
+
+
+async def _read_all(stream: asyncio.StreamReader | None) -> str:
+    assert stream is not None  # noqa: S101 - it is a pipe
+    data = bytearray()
+    while chunk := await stream.read(_CHUNK_BYTES):
+        data += chunk
+        if len(data) > _MAX_OUTPUT_BYTES:
+            raise _TooLargeError
+    return data.decode(errors="replace").strip()
+
+
+_FILE_KEY = "$file"
 _TTLS = {"5m": gateway.CACHE_TTL_FIVE_MINUTES, "1h": gateway.CACHE_TTL_ONE_HOUR}
 
 _MAX_INT32 = 2**31 - 1
@@ -48,7 +133,7 @@ class AgentFile:
 
     manifest: pb.Manifest
     budget: common.Budget | None
-    commands: Mapping[str, Command]
+    commands: Mapping[str, CommandTool]
 
     def phase(self, phase_id: str) -> pb.Phase:
         """Return the phase with an id.
@@ -63,18 +148,18 @@ class AgentFile:
         raise InvalidArgumentError(f"phase {phase_id} is not in the file; use one of {known}")
 
 
-class _Table(BaseModel):
+class _FileTable(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _Budget(_Table):
+class _Budget(_FileTable):
     max_calls: Annotated[int, Field(ge=0, le=MAX_CALLS)] = 0
     max_tokens: Annotated[int, Field(ge=0, le=MAX_TOKENS)] = 0
     max_dollars: _Dollars = 0
     max_seconds: _Seconds = 0
 
     def message(self) -> common.Budget:
-        return budget(
+        return make_budget(
             calls=self.max_calls,
             tokens=self.max_tokens,
             dollars=self.max_dollars,
@@ -82,7 +167,7 @@ class _Budget(_Table):
         )
 
 
-class _Cache(_Table):
+class _Cache(_FileTable):
     enabled: bool = True
     ttl: Literal["5m", "1h"] = "5m"
     expected_reuse: _Count = 0
@@ -93,7 +178,7 @@ class _Cache(_Table):
         )
 
 
-class _Options(_Table):
+class _Options(_FileTable):
     model: str = ""
     max_output_tokens: Annotated[int, Field(ge=1, le=_MAX_INT32)] | None = None
     temperature: _Number | None = None
@@ -119,7 +204,7 @@ class _Options(_Table):
         )
 
 
-class _History(_Table):
+class _History(_FileTable):
     strategy: Literal["compact", "sliding_window", "refuse"] = "compact"
     max_turns: _Count = 0
     max_input_tokens: _Count = 0
@@ -131,7 +216,7 @@ class _History(_Table):
         )
 
 
-class _Tool(_Table):
+class _Tool(_FileTable):
     name: str
     description: str
     input_schema: dict[str, Any]
@@ -148,7 +233,7 @@ class _Tool(_Table):
         )
 
 
-class _Phase(_Table):
+class _Phase(_FileTable):
     id: str
     input: str
     system: str = ""
@@ -172,7 +257,7 @@ class _Phase(_Table):
         )
 
 
-class _Agent(_Table):
+class _Agent(_FileTable):
     name: str
     system: str = ""
     options: _Options | None = None
@@ -203,19 +288,19 @@ def read_agent(path: Path) -> AgentFile:
     try:
         document = tomllib.loads(path.read_bytes().decode())
     except OSError as error:
-        raise _wrong(path, [("", f"cannot be read: {error.strerror or error}")]) from None
+        raise _agent_file_error(path, [("", f"cannot be read: {error.strerror or error}")]) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _wrong(path, [("", f"is not TOML: {error}")]) from None
+        raise _agent_file_error(path, [("", f"is not TOML: {error}")]) from None
     problems: list[tuple[str, str]] = []
-    document = _with_files(document, "", Files(path.parent), problems)
+    document = _resolve_files(document, "", ReferencedFiles(path.parent), problems)
     try:
         agent = _Agent.model_validate(document)
     except ValidationError as error:
-        raise _wrong(path, [*problems, *_told(error)]) from None
+        raise _agent_file_error(path, [*problems, *_violations(error)]) from None
     if problems:
-        raise _wrong(path, problems)
+        raise _agent_file_error(path, problems)
     commands = {
-        tool.name: Command(tuple(tool.command), path.parent, tool.timeout_seconds)
+        tool.name: CommandTool(tuple(tool.command), path.parent, tool.timeout_seconds)
         for tool in agent.tools
         if tool.command is not None
     }
@@ -223,32 +308,32 @@ def read_agent(path: Path) -> AgentFile:
     return AgentFile(agent.message(), budget, commands)
 
 
-def _with_files(value: Any, place: str, files: Files, problems: list[tuple[str, str]]) -> Any:
+def _resolve_files(value: Any, place: str, files: ReferencedFiles, problems: list[tuple[str, str]]) -> Any:
     """Return a value with its file references resolved.
 
     A file that cannot be read is added to the problems.
     """
     if isinstance(value, list):
-        return [_with_files(one, f"{place}[{at}]", files, problems) for at, one in enumerate(value)]
+        return [_resolve_files(one, f"{place}[{at}]", files, problems) for at, one in enumerate(value)]
     if not isinstance(value, dict):
         return value
-    if value.keys() == {_FILE} and isinstance(value[_FILE], str):
+    if value.keys() == {_FILE_KEY} and isinstance(value[_FILE_KEY], str):
         try:
-            return files.value(value[_FILE])
-        except FileError as error:
+            return files.value(value[_FILE_KEY])
+        except ScriptFileError as error:
             problems.append((place, str(error)))
             return value
-    return {name: _with_files(one, f"{place}.{name}", files, problems) for name, one in value.items()}
+    return {name: _resolve_files(one, f"{place}.{name}", files, problems) for name, one in value.items()}
 
 
-def _told(error: ValidationError) -> Iterator[tuple[str, str]]:
+def _violations(error: ValidationError) -> Iterator[tuple[str, str]]:
     words = {"extra_forbidden": "is not a known key", "missing": "is required"}
     for found in error.errors(include_url=False, include_input=False):
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in found["loc"])
         yield place, words.get(found["type"], found["msg"])
 
 
-def _wrong(path: Path, problems: list[tuple[str, str]]) -> InvalidArgumentError:
+def _agent_file_error(path: Path, problems: list[tuple[str, str]]) -> InvalidArgumentError:
     count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
     return InvalidArgumentError(
         f"{path} is not a valid agent file: {count}",

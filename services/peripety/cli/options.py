@@ -1,4 +1,9 @@
-"""Options shared by several commands."""
+"""Shared options and their limits.
+
+Upper limits of numeric options: above any sensible run, and within the range of the request fields.
+
+Options shared by several commands.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +12,12 @@ from typing import Annotated
 
 import typer
 
-from peripety.cli.caps import MAX_DOLLARS, MAX_SECONDS, MAX_TOKENS
+MAX_CALLS = 10**6
+MAX_COUNT = 10**9
+MAX_TOKENS = 10**12
+MAX_DOLLARS = 1e6
+MAX_SECONDS = 1e6
 
-__all__ = [
-    "MAX_SEED",
-    "Attempts",
-    "Description",
-    "MaxCost",
-    "MaxTime",
-    "MaxTokens",
-    "Model",
-    "NewSeed",
-    "Persona",
-    "Seed",
-    "Server",
-]
 
 MAX_SEED = 2**53 - 1
 """The largest valid seed."""

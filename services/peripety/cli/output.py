@@ -1,10 +1,20 @@
-"""Output streams: results to standard output, the rest to standard error; colour only on a terminal."""
+"""Result and error output, text safe for a terminal, usage and cost lines.
+
+Error output: one paragraph and an exit code, without a traceback.
+
+Output streams: results to standard output, the rest to standard error; colour only on a terminal.
+
+Usage lines for people, and budgets of requests.
+
+Text input from users, and text output that is safe for a terminal.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 
@@ -12,59 +22,52 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.errors import FieldViolation, InvalidArgumentError, SpecError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = [
-    "asides",
-    "errors",
-    "progress",
-    "require_place",
-    "results",
-    "save",
-    "sink",
-    "tables",
-    "write_bytes",
-    "write_json",
-    "write_lines",
-]
+    from peripety.api.gateway.v1 import gateway_pb2 as pb
+    from peripety.errors import Finding, PeripetyError
 
-_WIDEST = 1_000
+
+_TABLE_WIDTH = 1_000
 
 
 @cache
-def results() -> Console:
+def result_console() -> Console:
     """Return the console of standard output. Lines are never wrapped, because the reader may be a program."""
     return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 @cache
-def tables() -> Console:
+def table_console() -> Console:
     """Return the console of standard output for tables, which may be wider than the terminal."""
-    return Console(width=_WIDEST, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return Console(width=_TABLE_WIDTH, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 @cache
-def errors() -> Console:
+def error_console() -> Console:
     """Return the console of standard error."""
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
-def asides() -> Console:
+def person_console() -> Console:
     """Return the console for output that is only useful to a person: standard error if it is a terminal."""
     return Console(stderr=True, quiet=not sys.stderr.isatty(), highlight=False, markup=False, emoji=False)
 
 
 @contextmanager
-def progress(doing: str, total: float | None) -> Iterator[Callable[[float], None]]:
+def progress_bar(doing: str, total: float | None) -> Iterator[Callable[[float], None]]:
     """Show a progress bar on standard error if it is a terminal; yield a function that advances it."""
-    with Progress(console=errors(), transient=True, disable=not sys.stderr.isatty()) as bar:
+    with Progress(console=error_console(), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(doing, total=total)
         yield lambda done: bar.advance(task, done)
 
 
-def require_place(out: Path | None) -> None:
+def require_writable(out: Path | None) -> None:
     """Check that a file can be created, before the work starts.
 
     Raises:
@@ -74,7 +77,7 @@ def require_place(out: Path | None) -> None:
         raise typer.BadParameter(f"cannot write {out}: choose a file in an existing folder")
 
 
-def save(content: bytes, out: Path) -> None:
+def save_file(content: bytes, out: Path) -> None:
     """Write a file.
 
     Raises:
@@ -87,7 +90,7 @@ def save(content: bytes, out: Path) -> None:
 
 
 @contextmanager
-def sink(out: Path | None) -> Iterator[IO[bytes]]:
+def open_output(out: Path | None) -> Iterator[IO[bytes]]:
     """Open a file for incremental output; standard output if none is given.
 
     Raises:
@@ -106,7 +109,7 @@ def sink(out: Path | None) -> Iterator[IO[bytes]]:
 
 def write_lines(lines: Sequence[str], *, style: str) -> None:
     """Write lines to standard output; on a terminal, style the first one."""
-    console = results()
+    console = result_console()
     if console.is_terminal:
         console.print(lines[0], style=style)
         for line in lines[1:]:
@@ -127,3 +130,173 @@ def write_bytes(line: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
+
+
+MAX_INPUT_BYTES = 1024 * 1024
+
+_PRINTED_CONTROLS = "\t\n"
+_CONTROL = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in [*range(32), *range(127, 160)]
+    if chr(code) not in _PRINTED_CONTROLS
+}
+
+
+def printable(text: str) -> str:
+    """Replace control characters: untrusted text must not control the terminal."""
+    return text.translate(_CONTROL)
+
+
+def one_line(text: str) -> str:
+    """Replace control characters and line breaks: untrusted text must not imitate other output lines."""
+    return " ".join(printable(text).splitlines())
+
+
+def read_text_argument(given: str, name: str) -> str:
+    """Return the text of an argument: itself, or standard input for `-`.
+
+    Args:
+        given: the argument.
+        name: its name on the command line.
+
+    Raises:
+        InvalidArgumentError: the text is not UTF-8, or exceeds the size limit.
+    """
+    content = (
+        sys.stdin.buffer.read(MAX_INPUT_BYTES + 1) if given == "-" else given.encode(errors="surrogateescape")
+    )
+    if len(content) > MAX_INPUT_BYTES:
+        raise _bad_text_error(name, "is longer than 1 MiB; the limit is 100 KiB")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise _bad_text_error(
+            name, f"is not UTF-8 (byte {error.start + 1}); save or convert it as UTF-8"
+        ) from None
+
+
+def _bad_text_error(name: str, reason: str) -> InvalidArgumentError:
+    violation = FieldViolation(name, reason)
+    return InvalidArgumentError(f"{name} {reason}", code="BAD_TEXT", violations=[violation])
+
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+_MAX_FINDINGS = 20
+
+
+def explain_error(error: PeripetyError) -> int:
+    """Print an error to standard error and return the exit code."""
+    console = error_console()
+    console.print(f"error: {printable(error.message)} ({error.code})", style="red")
+    if isinstance(error, SpecError):
+        details: Iterable[str] = finding_lines(error.findings)
+    else:
+        details = (f"  {printable(v.field)}: {printable(v.reason)}" for v in error.violations)
+    for line in details:
+        console.print(line)
+    if error.retry_after is not None:
+        console.print(f"  retry in {error.retry_after:g} s")
+    return (
+        EXIT_USAGE
+        if isinstance(error, InvalidArgumentError) and not isinstance(error, SpecError)
+        else EXIT_FAILED
+    )
+
+
+def finding_lines(findings: Sequence[Finding], total: int | None = None, *, indent: str = "  ") -> list[str]:
+    """Format findings as lines, with one remedy per kind. A long list is truncated, with a note.
+
+    Args:
+        findings: the findings, or the first of them.
+        total: the number of all findings, if it is larger.
+        indent: the prefix of each line.
+    """
+    lines = []
+    told = set()
+    for found in findings[:_MAX_FINDINGS]:
+        place = one_line(found.path) or "/"
+        lines.append(f"{indent}{found.severity.value} {found.code} {place}: {one_line(found.message)}")
+        if found.remedy and found.code not in told:
+            lines.append(f"{indent}  fix: {found.remedy}")
+        told.add(found.code)
+    left = max(total or 0, len(findings)) - min(len(findings), _MAX_FINDINGS)
+    return lines if left <= 0 else [*lines, f"{indent}... and {left} more"]
+
+
+def finding_fields(finding: Finding) -> dict[str, str]:
+    """Return a finding as JSON fields, the same for every command."""
+    return {
+        "code": finding.code,
+        "path": finding.path,
+        "message": finding.message,
+        "severity": finding.severity.value,
+        "remedy": finding.remedy,
+    }
+
+
+_PICO = 10**12
+
+
+def make_budget(
+    *, calls: int = 0, tokens: int = 0, dollars: float = 0.0, seconds: float = 0.0
+) -> common.Budget:
+    """Return a budget; 0 means no limit."""
+    written = common.Budget(max_calls=calls, max_tokens=tokens)
+    if dollars:
+        written.max_cost.currency_code = "USD"
+        written.max_cost.pico_units = round(dollars * _PICO)
+    if seconds:
+        written.max_time.FromTimedelta(timedelta(seconds=seconds))
+    return written
+
+
+def format_usage(completion: pb.Completion) -> str:
+    """Format the usage of an answer: tokens, prompt cache result and forecast, cost."""
+    usage = completion.usage
+    words = [f"{usage.input_tokens:,} in"]
+    if usage.cache_read_tokens or usage.cache_write_tokens or completion.cache_plan.breakpoints:
+        plan = completion.cache_plan
+        words[0] += (
+            f" ({usage.cache_read_tokens:,} cached, {usage.cache_write_tokens:,} written;"
+            f" expected {plan.predicted_read_tokens:,}, {plan.predicted_write_tokens:,})"
+        )
+    words.append(_format_output(usage))
+    if completion.HasField("cost"):
+        words.append(_format_cost(completion.cost, completion.cache_savings))
+    words.append(f"{completion.provider}/{completion.model}")
+    if completion.from_response_cache:
+        words.append("stored answer")
+    return " · ".join(words)
+
+
+def format_model_usage(used: common.ModelUsage) -> str:
+    """Format the usage of several calls, with the share of cached input."""
+    tokens = used.tokens
+    share = tokens.cache_read_tokens / max(tokens.input_tokens, 1)
+    words = [
+        f"{used.calls:,} call{'' if used.calls == 1 else 's'}",
+        f"{tokens.input_tokens:,} in ({tokens.cache_read_tokens:,} cached, {share:.0%})",
+        _format_output(tokens),
+    ]
+    if used.HasField("cost"):
+        words.append(_format_cost(used.cost, used.cache_savings))
+    return " · ".join(words)
+
+
+def format_dollars(pico_units: int) -> str:
+    """Format an amount in pico-dollars (10^-12), with more decimal places for small amounts."""
+    amount = abs(pico_units)
+    places = 2 if amount >= _PICO or not amount else 6
+    return f"{'-' if pico_units < 0 else ''}${amount / _PICO:,.{places}f}"
+
+
+def _format_output(usage: common.TokenUsage) -> str:
+    reasoning = f" ({usage.reasoning_tokens:,} reasoning)" if usage.reasoning_tokens else ""
+    return f"{usage.output_tokens:,} out{reasoning}"
+
+
+def _format_cost(cost: common.Money, savings: common.Money) -> str:
+    saved = f" (cache saved {format_dollars(savings.pico_units)})" if savings.pico_units else ""
+    return f"{format_dollars(cost.pico_units)}{saved}"

@@ -13,35 +13,30 @@ import typer
 from peripety.api.common.v1 import engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
-from peripety.cli.authoring import compile_scenario, write_specification
-from peripety.cli.choosing import Person, RoundRobin, ask
-from peripety.cli.embedded import embedded_services
-from peripety.cli.output import results
-from peripety.cli.story import Story
-from peripety.cli.text import read_text
-from peripety.cli.view import JsonView
-from peripety.cli.viewpoint import PUBLIC, viewpoint_of
+from peripety.cli.embedded_services import embedded_services
+from peripety.cli.output import read_text_argument, result_console
+from peripety.cli.players import PUBLIC_VIEW, HumanPlayer, RoundRobinPlayer, prompt_line, select_point_of_view
+from peripety.cli.render.console import ConsoleView, JsonGameView
+from peripety.cli.scenario_generate import compile_scenario, write_specification
 
 if TYPE_CHECKING:
     import grpc.aio
 
-    from peripety.cli.choosing import Choice, Player
-    from peripety.cli.view import View
-    from peripety.cli.viewpoint import Viewpoint
+    from peripety.cli.players import GamePlayer, PointOfView, TurnInput
+    from peripety.cli.render.console import GameView
 
-__all__ = ["play"]
 
-TURNS = 5
+DEFAULT_TURNS = 5
 
 
 @dataclass
-class _Game:
+class _PlayedGame:
     """A game in progress."""
 
     channel: grpc.aio.Channel
-    player: Player
-    view: View
-    viewpoint: Viewpoint = PUBLIC
+    player: GamePlayer
+    view: GameView
+    viewpoint: PointOfView = PUBLIC_VIEW
 
     async def prepare(self, description: str, seed: int | None, pov: str | None) -> session_pb2.Session:
         """Create a scenario from the description and start a session, with the point of view `pov`."""
@@ -52,7 +47,7 @@ class _Game:
         )
         written = await write_specification(self.channel, order, self.view)
         scenario = await compile_scenario(self.channel, spec=written.spec, view=self.view)
-        self.viewpoint = viewpoint_of(scenario.spec, pov)
+        self.viewpoint = select_point_of_view(scenario.spec, pov)
         request = session_pb2.CreateSessionRequest(
             request_id=str(uuid4()),
             scenario_id=scenario.scenario_id,
@@ -84,7 +79,7 @@ class _Game:
                 if end.committed.status.kind != engine_pb2.RUN_STATUS_KIND_ONGOING:
                     return
 
-    async def _turn(self, session_id: str, turn: int, choice: Choice) -> session_pb2.TurnEvent:
+    async def _turn(self, session_id: str, turn: int, choice: TurnInput) -> session_pb2.TurnEvent:
         """Play a turn and return its last event."""
         request = session_pb2.TakeTurnRequest(
             session_id=session_id,
@@ -105,7 +100,7 @@ class _Game:
         return session_pb2_grpc.SessionServiceStub(self.channel)
 
 
-def play(
+def play_game(
     *,
     about: str | None,
     turns: int | None,
@@ -120,15 +115,15 @@ def play(
             "standard input is not a terminal: add --auto, and --turns N to limit the game"
         )
     if about is None:
-        about = "" if auto else ask("Describe the scenario > ") or ""
-    limit = turns if turns is not None or not auto else TURNS
-    player: Player = RoundRobin() if auto else Person()
-    description = read_text(about, "--description")
-    view = JsonView() if as_json else Story(results())
+        about = "" if auto else prompt_line("Describe the scenario > ") or ""
+    limit = turns if turns is not None or not auto else DEFAULT_TURNS
+    player: GamePlayer = RoundRobinPlayer() if auto else HumanPlayer()
+    description = read_text_argument(about, "--description")
+    view = JsonGameView() if as_json else ConsoleView(result_console())
 
     async def start() -> None:
         async with embedded_services("gateway", "scenarios", "sessions") as channel:
-            game = _Game(channel, player, view)
+            game = _PlayedGame(channel, player, view)
             session = await game.prepare(description, seed, pov)
             await game.run(session, limit)
 

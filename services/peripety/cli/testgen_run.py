@@ -1,12 +1,20 @@
-"""`peripety testgen generate`, `resume` and `export`: tests as they are generated, and as a file."""
+"""Generate, resume, export and their inputs.
+
+Inputs of the test generation commands, as messages.
+
+`peripety testgen generate`, `resume` and `export`: tests as they are generated, and as a file.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 import signal
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 from uuid import uuid4
 
@@ -14,29 +22,176 @@ import typer
 
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceStub
-from peripety.cli.embedded import services_at
-from peripety.cli.failure import FOUND_WRONG, INTERRUPTED
-from peripety.cli.jsonify import jsonify
-from peripety.cli.output import asides, errors, require_place, results, sink, write_json
-from peripety.cli.testgen_story import live_test_story
-from peripety.cli.testgen_telling import error_line
-from peripety.cli.text import in_one_line, printable
-from peripety.errors import DeadlineError, PeripetyError
+from peripety.cli.embedded_services import services_at
+from peripety.cli.input_documents import read_document, read_specification
+from peripety.cli.output import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    error_console,
+    one_line,
+    open_output,
+    person_console,
+    printable,
+    read_text_argument,
+    require_writable,
+    result_console,
+    write_json,
+)
+from peripety.cli.policy_author import policy_input as policy_source
+from peripety.cli.proto_json import to_json
+from peripety.cli.render.testgen import format_error, live_test_view
+from peripety.errors import DeadlineError, InvalidArgumentError, PeripetyError
+from peripety.testgen.environment import scan_environment
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
-    from pathlib import Path
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
 
     from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceAsyncStub
 
-__all__ = ["Wanted", "export", "generate", "resume", "testgen_at", "wanted"]
+
+_STORED_ID = re.compile(r"scn_[0-9a-f]{24}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """Limits of a run; None for the default of the server.
+
+    Attributes:
+        tokens: maximum tokens.
+        seconds: maximum time.
+        rounds: maximum number of rounds.
+        target: number of tests at which the run stops.
+        floor: True to start with baseline tests, which need no model.
+        parallel: True to process categories at the same time.
+    """
+
+    tokens: int | None
+    seconds: float | None
+    rounds: int | None
+    target: int | None
+    floor: bool
+    parallel: bool
+
+    def config(self) -> pb.TestGenConfig:
+        """Return the limits as a message. The server applies the defaults."""
+        config = pb.TestGenConfig(
+            max_total_tokens=self.tokens,
+            max_total_rounds=self.rounds,
+            target_total_tests=self.target,
+            parallel_categories=self.parallel,
+            combinatorial_floor=None if self.floor else False,
+        )
+        if self.seconds is not None:
+            config.max_total_time.FromTimedelta(timedelta(seconds=self.seconds))
+        return config
+
+
+def read_description(given: str | None, file: str | None) -> str:
+    """Return the description of what to test.
+
+    Raises:
+        BadParameter: no description is given, or two.
+        InvalidArgumentError: the file cannot be read.
+    """
+    if (given is None) == (file is None):
+        raise typer.BadParameter("the description is missing: add DESCRIPTION or --file FILE")
+    if file is None:
+        return read_text_argument(given or "", "DESCRIPTION")
+    document = read_document(file)
+    if document.too_large:
+        reason = "is longer than 1 MiB; the limit is 100 KiB"
+        raise InvalidArgumentError(f"{printable(file)} {reason}", code="BAD_TEXT")
+    try:
+        return document.content.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(
+            f"{printable(file)} is not UTF-8 (byte {error.start + 1}); save or convert it as UTF-8",
+            code="BAD_TEXT",
+        ) from None
+
+
+def parse_categories(given: Sequence[str]) -> list[pb.Category]:
+    """Return custom categories: each a name, with its description after =."""
+    parts = (one.partition("=") for one in given)
+    return [pb.Category(name=name.strip(), description=about.strip()) for name, _, about in parts]
+
+
+def task_context(named: str | None, subject: pb.Subject | None, *, own: bool) -> pb.TaskContext.ValueType:
+    """Return the kind of the task: the given one, else derived from the categories and the subject."""
+    if named is not None:
+        return pb.TaskContext.Value(f"TASK_CONTEXT_{named.upper()}")
+    if own:
+        return pb.TASK_CONTEXT_CUSTOM
+    match subject.WhichOneof("subject") if subject else None:
+        case "spec" | "scenario_id":
+            return pb.TASK_CONTEXT_SCENARIO
+        case "policy":
+            return pb.TASK_CONTEXT_POLICY
+        case "command":
+            return pb.TASK_CONTEXT_BENCHMARK
+    return pb.TASK_CONTEXT_PROMPT
+
+
+def make_subject(
+    scenario: str | None, policy: str | None, argv: Sequence[str] | None, directory: Path | None
+) -> pb.Subject | None:
+    """Return the subject that tests run on; None if no option names one.
+
+    Args:
+        scenario: a specification, or the id of a stored scenario.
+        policy: a folder, a document, or the id of a stored policy.
+        argv: a command; None for no command.
+        directory: the working directory of the command.
+
+    Raises:
+        BadParameter: several subjects are given, or the command is empty.
+    """
+    if sum(one is not None for one in (scenario, policy, argv)) > 1:
+        raise typer.BadParameter("--scenario, --policy and --command exclude each other; use one")
+    if scenario is not None:
+        if _STORED_ID.fullmatch(scenario) and not Path(scenario).exists():
+            return pb.Subject(scenario_id=scenario)
+        return pb.Subject(spec=read_specification(scenario))
+    if policy is not None:
+        return pb.Subject(policy=policy_source(policy).policy)
+    if argv is None:
+        return None
+    if not argv:
+        raise typer.BadParameter("the command is missing after --: --command -- PROGRAM ARGUMENT...")
+    where = "" if directory is None else str(directory.resolve())
+    return pb.Subject(command=pb.CommandSubject(argv=argv, working_directory=where))
+
+
+def describe_environment(directory: Path, task: str) -> pb.EnvironmentInfo:
+    """Describe the content of a directory of this machine. Nothing in it is executed.
+
+    Raises:
+        InvalidArgumentError: the path is not a directory.
+    """
+    found = scan_environment(directory, task)
+    return pb.EnvironmentInfo(
+        platform=found.platform,
+        languages=found.languages,
+        available_tools=found.available_tools,
+        prohibited_tools=found.prohibited_tools,
+        files=(
+            pb.FilePreview(
+                path=one.path, size_bytes=one.size_bytes, preview=one.preview, structure=one.structure
+            )
+            for one in found.files
+        ),
+        file_count=found.file_count,
+        cpu_count=found.cpu_count,
+        memory_bytes=found.memory_bytes,
+    )
+
 
 _ENDINGS = {".py": pb.TEST_FORMAT_PYTEST, ".json": pb.TEST_FORMAT_JSON, ".xml": pb.TEST_FORMAT_JUNIT}
 _TARGET = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OutputSettings:
     """Output options of a run.
 
     Attributes:
@@ -60,20 +215,22 @@ async def testgen_at(server: str | None) -> AsyncIterator[TestGenServiceAsyncStu
         yield TestGenServiceStub(channel)
 
 
-def wanted(server: str | None, out: Path | None, form: str | None, *, as_json: bool) -> Wanted:
+def output_settings(
+    server: str | None, out: Path | None, form: str | None, *, as_json: bool
+) -> OutputSettings:
     """Return the output options.
 
     Raises:
         BadParameter: the format cannot be derived from the file name, or the file cannot be created.
     """
     if out is not None:
-        return Wanted(server, out, _form(out, form), as_json)
+        return OutputSettings(server, out, _select_format(out, form), as_json)
     if form is not None:
         raise typer.BadParameter("--format needs -o FILE")
-    return Wanted(server, None, pb.TEST_FORMAT_UNSPECIFIED, as_json)
+    return OutputSettings(server, None, pb.TEST_FORMAT_UNSPECIFIED, as_json)
 
 
-def generate(request: pb.GenerateTestsRequest, wanted: Wanted) -> int:
+def generate_tests(request: pb.GenerateTestsRequest, wanted: OutputSettings) -> int:
     """Start a run and show it until it ends; return the exit code.
 
     Args:
@@ -81,15 +238,15 @@ def generate(request: pb.GenerateTestsRequest, wanted: Wanted) -> int:
         wanted: the output options.
     """
     request.request_id = str(uuid4())
-    return _shown(request, wanted, request.config.target_total_tests or _TARGET)
+    return _show_run(request, wanted, request.config.target_total_tests or _TARGET)
 
 
-def resume(run_id: str, wanted: Wanted) -> int:
+def resume_run(run_id: str, wanted: OutputSettings) -> int:
     """Show a run from its beginning, resume it, and return the exit code."""
-    return _shown(pb.ResumeTestsRequest(run_id=run_id), wanted, _TARGET)
+    return _show_run(pb.ResumeTestsRequest(run_id=run_id), wanted, _TARGET)
 
 
-def export(
+def export_tests(
     run_id: str, server: str | None, out: Path | None, form: str | None, *, counting_only: bool
 ) -> None:
     """Write the tests of a run to a file or to standard output.
@@ -97,38 +254,42 @@ def export(
     Raises:
         BadParameter: the format cannot be derived from the file name, or the file cannot be created.
     """
-    request = pb.ExportTestsRequest(run_id=run_id, format=_form(out, form), counting_only=counting_only)
-    asyncio.run(_exported(request, server, out))
+    request = pb.ExportTestsRequest(
+        run_id=run_id, format=_select_format(out, form), counting_only=counting_only
+    )
+    asyncio.run(_export_to(request, server, out))
 
 
-def _shown(first: pb.GenerateTestsRequest | pb.ResumeTestsRequest, wanted: Wanted, target: int) -> int:
-    run = _Shown(wanted)
+def _show_run(
+    first: pb.GenerateTestsRequest | pb.ResumeTestsRequest, wanted: OutputSettings, target: int
+) -> int:
+    run = _RunView(wanted)
     try:
         return asyncio.run(run.to_its_end(first, target))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        errors().print("interrupted")
+        error_console().print("interrupted")
         run.tell_how_to_go_on()
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     except (PeripetyError, typer.BadParameter):  # an output error leaves the run usable
         run.tell_how_to_go_on()
         raise
 
 
-class _Response(Protocol):
+class _TestRunResponse(Protocol):
     """A response of a call that streams a run."""
 
     @property
     def event(self) -> pb.TestGenEvent: ...
 
 
-class _Shown:
+class _RunView:
     """A run on display that can be resumed.
 
     Args:
         wanted: the output options.
     """
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: OutputSettings) -> None:
         self._wanted = wanted
         self._last = pb.TestGenEvent()
 
@@ -139,25 +300,27 @@ class _Shown:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
         out = self._wanted.out
         async with testgen_at(self._wanted.server) as stub:
-            with _teller(target, as_json=self._wanted.as_json) as tell:
+            with _event_printer(target, as_json=self._wanted.as_json) as tell:
                 await self._follow(stub, first, tell)
             last = self._last
             if last.HasField("error"):
-                errors().print(error_line(last.error), style="red")
-                errors().print(f"the tests made so far are stored; see: {self._command('show')}")
+                error_console().print(format_error(last.error), style="red")
+                error_console().print(f"the tests made so far are stored; see: {self._command('show')}")
             if out is not None and last.run_id:
                 await _export(stub, pb.ExportTestsRequest(run_id=last.run_id, format=self._wanted.form), out)
-                asides().print(f"the tests are in {printable(str(out))}", style="dim")
-        return FOUND_WRONG if last.HasField("error") else 0
+                person_console().print(f"the tests are in {printable(str(out))}", style="dim")
+        return EXIT_FAILED if last.HasField("error") else 0
 
     def tell_how_to_go_on(self) -> None:
         """Print the command that resumes the run, if the run has started."""
         if self._last.run_id:
-            errors().print(f"the tests made so far are stored; continue with: {self._command('resume')}")
+            error_console().print(
+                f"the tests made so far are stored; continue with: {self._command('resume')}"
+            )
 
     def _command(self, name: str) -> str:
         server = f" --server {shlex.quote(self._wanted.server)}" if self._wanted.server else ""
-        return f"peripety testgen {name} {shlex.quote(in_one_line(self._last.run_id))}{server}"
+        return f"peripety testgen {name} {shlex.quote(one_line(self._last.run_id))}{server}"
 
     async def _follow(
         self,
@@ -169,7 +332,7 @@ class _Shown:
 
         A call has a deadline and a run does not, so calls are repeated.
         """
-        responses: AsyncIterable[_Response]
+        responses: AsyncIterable[_TestRunResponse]
         if isinstance(first, pb.GenerateTestsRequest):
             responses = stub.GenerateTests(first)
         else:
@@ -189,15 +352,15 @@ class _Shown:
 
 
 @contextmanager
-def _teller(target: int, *, as_json: bool) -> Iterator[Callable[[pb.TestGenEvent], None]]:
+def _event_printer(target: int, *, as_json: bool) -> Iterator[Callable[[pb.TestGenEvent], None]]:
     if as_json:
-        yield lambda event: write_json(jsonify(event))
+        yield lambda event: write_json(to_json(event))
         return
-    with live_test_story(results(), target) as story:
+    with live_test_view(result_console(), target) as story:
         yield story.tell
 
 
-async def _exported(request: pb.ExportTestsRequest, server: str | None, out: Path | None) -> None:
+async def _export_to(request: pb.ExportTestsRequest, server: str | None, out: Path | None) -> None:
     async with testgen_at(server) as stub:
         await _export(stub, request, out)
 
@@ -205,13 +368,13 @@ async def _exported(request: pb.ExportTestsRequest, server: str | None, out: Pat
 async def _export(stub: TestGenServiceAsyncStub, request: pb.ExportTestsRequest, out: Path | None) -> None:
     # Open the file last: a failed request must not truncate it.
     chunks = [response.chunk async for response in stub.ExportTests(request)]
-    with sink(out) as file:
+    with open_output(out) as file:
         file.writelines(chunks)
 
 
-def _form(out: Path | None, form: str | None) -> pb.TestFormat.ValueType:
+def _select_format(out: Path | None, form: str | None) -> pb.TestFormat.ValueType:
     """Return the format of a file: the given one, else derived from its suffix."""
-    require_place(out)
+    require_writable(out)
     if form is not None:
         return pb.TestFormat.Value(f"TEST_FORMAT_{form.upper()}")
     if out is None:

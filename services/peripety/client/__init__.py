@@ -5,8 +5,7 @@ async with connect("127.0.0.1:50051") as client:
         ...
 """
 
-from peripety.client.channel import open_channel
-from peripety.client.facade import Client, connect
-from peripety.client.validation import validate_scenarios
+from peripety.client.client import Client, connect, validate_scenarios
+from peripety.rpc.channel import open_channel
 
 __all__ = ["Client", "connect", "open_channel", "validate_scenarios"]

@@ -1,4 +1,1 @@
-"""Gateway to language models.
-
-One protocol covers all providers, stored conversations and structured answers with one repair.
-"""
+"""LLM gateway: providers, calls, budgets, caches, conversations."""

@@ -1,34 +1,174 @@
-"""Batches: many prompts in one call, answered in any order, each with its own success or failure."""
+"""Many prompts in one call; one request warms the prompt cache.
+
+Batches: many prompts in one call, answered in any order, each with its own success or failure.
+
+Cache warming for requests with a common prefix: one fills the prompt cache before the others read it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from enum import Enum
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from peripety.core.concurrency import closing
 from peripety.errors import InvalidArgumentError, PeripetyError
-from peripety.gateway.prompt_cache import OneFillsTheCache
-from peripety.gateway.response_cache.answers import decode
-from peripety.gateway.response_cache.key import key_of
-from peripety.gateway.streams import following
+from peripety.gateway.models.model_data import CacheKind
+from peripety.gateway.prompt_cache.prefix import prefix_key
+from peripety.gateway.response_cache.caching_gateway import cache_key
+from peripety.gateway.response_cache.tiers import decode_answer
+from peripety.gateway.types.response import Completed, Completion, FallingBack, collect_completion
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
 
-    from peripety.gateway.model import Completion, GenerateRequest, ModelGateway
-    from peripety.gateway.prompt_cache import Release
-    from peripety.gateway.providers.registry import Answerer
-    from peripety.gateway.response_cache import ResponseCache
+    from peripety.gateway.models.model_data import CacheRules
+    from peripety.gateway.providers.registry import AnswerSource
+    from peripety.gateway.response_cache.tiers import ResponseCache
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import GatewayEvent, ModelGateway
 
-__all__ = ["Batches", "Item", "ItemResult"]
 
-_UNDER_WAY = 64
+class WarmupPolicy(Enum):
+    """Time from which others can read what a request has written to the cache."""
+
+    AT_ONCE = "at once"
+    """No wait."""
+    AT_FIRST_EVENT = "at first event"
+    """When its answer starts."""
+    AT_END = "at end"
+    """When its answer is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """Result of one of many requests.
+
+    Attributes:
+        index: index of the request, from 0.
+        result: the answer, or the error.
+    """
+
+    index: int
+    result: Completion | PeripetyError
+
+
+def warmup_policy_of(rules: CacheRules) -> WarmupPolicy:
+    """Return when others can read what a request to a model has written."""
+    match rules.kind:
+        case CacheKind.NONE:
+            return WarmupPolicy.AT_ONCE
+        case CacheKind.BREAKPOINTS:
+            return WarmupPolicy.AT_FIRST_EVENT
+        case _:
+            return WarmupPolicy.AT_END
+
+
+class WarmupGateway:
+    """`ModelGateway` for batches: of the requests with a common prefix, the first one runs alone.
+
+    The others wait until its cache entry is readable. If it fails before that, or its caller leaves, the next
+    one takes its place. The prefix consists of the model, the system text and the tools; requests without
+    text and tools do not wait.
+
+    Args:
+        gateway: the wrapped gateway.
+        release: returns when the cache of a request's model becomes readable.
+    """
+
+    def __init__(self, gateway: ModelGateway, release: Callable[[GenerateRequest], WarmupPolicy]) -> None:
+        self._gateway = gateway
+        self._release = release
+        self._filled: dict[str, asyncio.Future[bool]] = {}
+
+    async def generate(self, request: GenerateRequest) -> Completion:
+        """Return the whole answer of a request."""
+        return await collect_completion(self.stream(request))
+
+    async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        """Stream the answer of a request, after the wait for a warm cache."""
+        beginning, release = prefix_key(request), self._release(request)
+        if beginning is None or release is WarmupPolicy.AT_ONCE:
+            events = self._gateway.stream(request)
+        else:
+            while (filled := self._filled.get(beginning)) is not None:
+                # A waiting caller may be cancelled; the others still wait for the same future.
+                if await asyncio.shield(filled):
+                    break
+            events = self._gateway.stream(request) if filled else self._filling(request, beginning, release)
+        async with closing(events):
+            async for event in events:
+                yield event
+
+    async def _filling(
+        self, request: GenerateRequest, beginning: str, release: WarmupPolicy
+    ) -> AsyncIterator[GatewayEvent]:
+        filled = self._filled[beginning] = asyncio.get_running_loop().create_future()
+        try:
+            async with closing(self._gateway.stream(request)) as events:
+                async for event in events:
+                    begun = release is WarmupPolicy.AT_FIRST_EVENT and not isinstance(event, FallingBack)
+                    if not filled.done() and (begun or isinstance(event, Completed)):
+                        filled.set_result(True)
+                    yield event
+        finally:
+            if not filled.done():
+                del self._filled[beginning]
+                filled.set_result(False)
+
+
+async def fan_out(
+    gateway: ModelGateway, requests: Sequence[GenerateRequest], release: WarmupPolicy, *, at_once: int = 16
+) -> AsyncIterator[BatchOutcome]:
+    """Send many requests; of those with a common prefix, the first one runs alone until the cache is warm.
+
+    A caller that may leave early must wrap the iteration in `peripety.gateway.streams.following`, which
+    closes all calls.
+
+    Args:
+        gateway: the gateway.
+        requests: the requests.
+        release: when the cache of their model becomes readable.
+        at_once: the maximum number of waiting and running requests.
+
+    Yields:
+        The results in order of completion.
+    """
+    in_turn = WarmupGateway(gateway, lambda _: release)
+    free = asyncio.Semaphore(at_once)
+    came_in: asyncio.Queue[BatchOutcome | None] = asyncio.Queue()
+
+    async def ask(index: int) -> None:
+        async with free:
+            try:
+                came_in.put_nowait(BatchOutcome(index, await in_turn.generate(requests[index])))
+            except PeripetyError as error:
+                came_in.put_nowait(BatchOutcome(index, error))
+
+    async def ask_all() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for index in range(len(requests)):
+                tasks.create_task(ask(index))
+
+    asking = asyncio.create_task(ask_all())
+    asking.add_done_callback(lambda _: came_in.put_nowait(None))
+    try:
+        while (outcome := await came_in.get()) is not None:
+            yield outcome
+        await asking
+    finally:
+        asking.cancel()
+        await asyncio.wait([asking])
+
+
+_MAX_IN_PROGRESS = 64
 _MAX_ID_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class BatchItem:
     """One prompt of a batch.
 
     Attributes:
@@ -43,7 +183,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemResult:
+class BatchItemResult:
     """Result of one prompt of a batch.
 
     Attributes:
@@ -55,7 +195,7 @@ class ItemResult:
     outcome: Completion | PeripetyError
 
 
-class Batches:
+class BatchRunner:
     """Runner of batches.
 
     Answers are stored in the response cache under the id of the batch. A client that repeats a batch after a
@@ -78,10 +218,10 @@ class Batches:
         self,
         gateway: ModelGateway,
         cache: ResponseCache,
-        answerer: Callable[[GenerateRequest], Answerer],
-        release: Callable[[GenerateRequest], Release],
+        answerer: Callable[[GenerateRequest], AnswerSource],
+        release: Callable[[GenerateRequest], WarmupPolicy],
         count_hit: Callable[[Completion, None], None],
-        under_way: int = _UNDER_WAY,
+        under_way: int = _MAX_IN_PROGRESS,
     ) -> None:
         self._gateway = gateway
         self._cache = cache
@@ -90,7 +230,7 @@ class Batches:
         self._count_hit = count_hit
         self._under_way = under_way
 
-    async def answer(self, items: AsyncIterator[Item]) -> AsyncIterator[list[ItemResult]]:
+    async def answer(self, items: AsyncIterator[BatchItem]) -> AsyncIterator[list[BatchItemResult]]:
         """Answer the items of one batch.
 
         Back-pressure: items are read only as fast as their results are consumed. Leaving the iteration early
@@ -103,10 +243,10 @@ class Batches:
             PeripetyError: any error that `items` raises.
         """
         room = asyncio.Semaphore(self._under_way)
-        results: asyncio.Queue[ItemResult | None] = asyncio.Queue()
+        results: asyncio.Queue[BatchItemResult | None] = asyncio.Queue()
         work = asyncio.create_task(self._work(items, room, results))
         try:
-            while ready := await _ready(results):
+            while ready := await _wait_for_results(results):
                 yield ready
                 for _ in ready:
                     room.release()
@@ -116,18 +256,21 @@ class Batches:
             await asyncio.wait([work])
 
     async def _work(
-        self, items: AsyncIterator[Item], room: asyncio.Semaphore, results: asyncio.Queue[ItemResult | None]
+        self,
+        items: AsyncIterator[BatchItem],
+        room: asyncio.Semaphore,
+        results: asyncio.Queue[BatchItemResult | None],
     ) -> None:
         """Put the result of each item into the queue, and None at the end."""
         seen: set[str] = set()
-        gateway = OneFillsTheCache(self._gateway, self._release)
+        gateway = WarmupGateway(self._gateway, self._release)
         try:
-            async with following(items), asyncio.TaskGroup() as group:
+            async with closing(items), asyncio.TaskGroup() as group:
                 async for item in items:
                     await room.acquire()
-                    problem = _problem_of(item.item_id, seen)
+                    problem = _item_problem(item.item_id, seen)
                     if problem is not None:
-                        results.put_nowait(ItemResult(item.item_id, problem))
+                        results.put_nowait(BatchItemResult(item.item_id, problem))
                         continue
                     seen.add(item.item_id)
                     group.create_task(self._answer(item, gateway, results))
@@ -137,22 +280,22 @@ class Batches:
             results.put_nowait(None)
 
     async def _answer(
-        self, item: Item, gateway: ModelGateway, results: asyncio.Queue[ItemResult | None]
+        self, item: BatchItem, gateway: ModelGateway, results: asyncio.Queue[BatchItemResult | None]
     ) -> None:
         try:
             outcome = await self._outcome(item, gateway)
         except PeripetyError as error:
-            results.put_nowait(ItemResult(item.item_id, error))
+            results.put_nowait(BatchItemResult(item.item_id, error))
         else:
-            results.put_nowait(ItemResult(item.item_id, outcome))
+            results.put_nowait(BatchItemResult(item.item_id, outcome))
 
-    async def _outcome(self, item: Item, gateway: ModelGateway) -> Completion:
+    async def _outcome(self, item: BatchItem, gateway: ModelGateway) -> Completion:
         if isinstance(item.request, PeripetyError):
             raise item.request
-        key = _key(item, key_of(item.request, self._answerer(item.request)))
+        key = _answer_key(item, cache_key(item.request, self._answerer(item.request)))
         stored = self._cache.at_hand(key) or await self._cache.look_up(key)
         if stored is not None:
-            completion = decode(stored.data)
+            completion = decode_answer(stored.data)
             self._count_hit(completion, None)
             return completion
         completion = await gateway.generate(item.request)
@@ -161,9 +304,9 @@ class Batches:
         return completion
 
 
-async def _ready(results: asyncio.Queue[ItemResult | None]) -> list[ItemResult]:
+async def _wait_for_results(results: asyncio.Queue[BatchItemResult | None]) -> list[BatchItemResult]:
     """Wait for a result, and return all that are ready; an empty list at the end."""
-    ready: list[ItemResult] = []
+    ready: list[BatchItemResult] = []
     while not ready or not results.empty():
         result = await results.get()
         if result is None:
@@ -175,7 +318,7 @@ async def _ready(results: asyncio.Queue[ItemResult | None]) -> list[ItemResult]:
     return ready
 
 
-def _problem_of(item_id: str, seen: set[str]) -> PeripetyError | None:
+def _item_problem(item_id: str, seen: set[str]) -> PeripetyError | None:
     if not 0 < len(item_id.encode()) <= _MAX_ID_BYTES:
         return InvalidArgumentError(f".item_id: must have 1 to {_MAX_ID_BYTES} bytes")
     if item_id in seen:
@@ -186,7 +329,7 @@ def _problem_of(item_id: str, seen: set[str]) -> PeripetyError | None:
     return None
 
 
-def _key(item: Item, asked: str) -> str:
+def _answer_key(item: BatchItem, asked: str) -> str:
     """Return the cache key of an answer: its place in the batch and the request.
 
     A changed request is a new item.

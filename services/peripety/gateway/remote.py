@@ -7,24 +7,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
+from peripety.core.concurrency import closing
 from peripety.errors import Severity
-from peripety.gateway.calling.budgets import Amount, remaining
-from peripety.gateway.messages.answers import event_from_proto
-from peripety.gateway.messages.requests import to_proto
-from peripety.gateway.model import Completed, Completion, GenerateRequest, ResponseCacheMode, ResponseSchema
-from peripety.gateway.model.replay import completion_of
-from peripety.gateway.objects.structured import Verdict, ask_until_valid
-from peripety.gateway.streams import following
+from peripety.gateway.budgets.order_budget import remaining_budget
+from peripety.gateway.budgets.types import BudgetAmount
+from peripety.gateway.pb.requests import request_to_proto
+from peripety.gateway.pb.responses import event_from_proto
+from peripety.gateway.structured_output.validator import AnswerValidation, generate_valid
+from peripety.gateway.types.request import GenerateRequest, ResponseCacheMode, ResponseSchema
+from peripety.gateway.types.response import Completed, Completion, collect_completion
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     import grpc.aio
 
-    from peripety.gateway.model import Budget, GatewayEvent
-    from peripety.gateway.objects.structured import Ask
-
-__all__ = ["RemoteModelGateway"]
+    from peripety.gateway.structured_output.validator import SendRequest
+    from peripety.gateway.types.request import Budget
+    from peripety.gateway.types.response import GatewayEvent
 
 
 class RemoteModelGateway:
@@ -49,48 +49,50 @@ class RemoteModelGateway:
         else:
             # The service does not know the check: it would store an answer that is rejected here.
             request = replace(request, response_cache=ResponseCacheMode.OFF)
-            events = ask_until_valid(
-                _WithinBudget(self._call, request.budget).ask, request, schema, _judge_value
+            events = generate_valid(
+                _BudgetedCalls(self._call, request.budget).ask, request, schema, _validate_value
             )
-        async with following(events):
+        async with closing(events):
             async for event in events:
                 yield event
 
     async def generate(self, request: GenerateRequest) -> Completion:
         """Return the whole answer of a request; see `ModelGateway.generate`."""
-        return await completion_of(self.stream(request))
+        return await collect_completion(self.stream(request))
 
     async def _call(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        async with following(aiter(self._stub.Generate(to_proto(request)))) as responses:
+        async with closing(aiter(self._stub.Generate(request_to_proto(request)))) as responses:
             async for response in responses:
                 event = event_from_proto(response)
                 if event is not None:
                     yield event
 
 
-class _WithinBudget:
+class _BudgetedCalls:
     """Executor of the service calls of one request: the second call has the rest of its budget."""
 
-    def __init__(self, ask: Ask, budget: Budget | None) -> None:
+    def __init__(self, ask: SendRequest, budget: Budget | None) -> None:
         self._ask = ask
         self._budget = budget
-        self._used = Amount()
+        self._used = BudgetAmount()
         self._begun = time.monotonic()
 
     async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         if self._budget is not None:
-            left = remaining(self._budget, self._used, time.monotonic() - self._begun)
+            left = remaining_budget(self._budget, self._used, time.monotonic() - self._begun)
             request = replace(request, budget=left)
-        async with following(self._ask(request)) as events:
+        async with closing(self._ask(request)) as events:
             async for event in events:
                 if isinstance(event, Completed):
                     made, usage = event.completion, event.completion.usage
-                    self._used += Amount(made.calls, usage.input_tokens + usage.output_tokens, made.cost or 0)
+                    self._used += BudgetAmount(
+                        made.calls, usage.input_tokens + usage.output_tokens, made.cost or 0
+                    )
                 yield event
 
 
-async def _judge_value(completion: Completion, schema: ResponseSchema) -> Verdict:
+async def _validate_value(completion: Completion, schema: ResponseSchema) -> AnswerValidation:
     if schema.advisory and completion.findings:
-        return Verdict(completion.value, completion.findings)
+        return AnswerValidation(completion.value, completion.findings)
     findings = () if schema.accept is None else await schema.accept(completion.value)
-    return Verdict(completion.value, tuple(f for f in findings if f.severity is Severity.ERROR))
+    return AnswerValidation(completion.value, tuple(f for f in findings if f.severity is Severity.ERROR))

@@ -7,39 +7,43 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceServicer
-from peripety.gateway.messages.answers import count_to_proto, event_response, object_response
-from peripety.gateway.messages.batch import items_from_proto, results_to_proto
-from peripety.gateway.messages.conversations import (
-    charter_from_proto,
-    check_turn,
+from peripety.core.concurrency import closing
+from peripety.core.validation import field_error
+from peripety.gateway.pb.requests import object_schema_from_proto, prompt_from_proto, request_from_proto
+from peripety.gateway.pb.resources import (
+    check_turn_prompt,
+    config_from_proto,
     conversation_to_proto,
     conversations_to_proto,
-    named,
-    question_from_proto,
+    models_to_proto,
+    pending_turn_from_proto,
+    query_from_proto,
+    request_key_from_proto,
     turns_to_proto,
+    usage_page_to_proto,
 )
-from peripety.gateway.messages.models import models_to_proto
-from peripety.gateway.messages.requests import from_proto, generate_request, object_schema
-from peripety.gateway.messages.usage import query_from_proto, usage_page_to_proto
-from peripety.gateway.objects.growing import GrowingValue
-from peripety.gateway.streams import following
-from peripety.requests import refuse
+from peripety.gateway.pb.responses import (
+    answer_event_to_proto,
+    count_to_proto,
+    items_from_proto,
+    object_event_to_proto,
+    results_to_proto,
+)
+from peripety.gateway.structured_output.incremental_json import GrowingValue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.batch import Batches
-    from peripety.gateway.catalogue import ModelList
-    from peripety.gateway.conversations.conversations import Conversations
-    from peripety.gateway.counting import TokenCounter
-    from peripety.gateway.model import GatewayEvent, ModelGateway
-    from peripety.gateway.usage import UsageBook
-
-__all__ = ["GatewayParts", "GatewayServicer"]
+    from peripety.gateway.batch import BatchRunner
+    from peripety.gateway.conversations.manager import ConversationManager
+    from peripety.gateway.local_gateway import TokenCounter
+    from peripety.gateway.models.catalog import ModelList
+    from peripety.gateway.types.response import GatewayEvent, ModelGateway
+    from peripety.gateway.usage import UsageAggregator
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayParts:
+class GatewayComponents:
     """Components behind the RPC handlers.
 
     Attributes:
@@ -52,11 +56,11 @@ class GatewayParts:
     """
 
     gateway: ModelGateway
-    batches: Batches
+    batches: BatchRunner
     counter: TokenCounter
-    conversations: Conversations
+    conversations: ConversationManager
     models: ModelList
-    usage: UsageBook
+    usage: UsageAggregator
 
 
 class GatewayServicer(GatewayServiceServicer):
@@ -66,7 +70,7 @@ class GatewayServicer(GatewayServiceServicer):
         parts: the components behind them.
     """
 
-    def __init__(self, parts: GatewayParts) -> None:
+    def __init__(self, parts: GatewayComponents) -> None:
         self._parts = parts
 
     async def Generate(  # noqa: N802 - the contract's name
@@ -74,20 +78,20 @@ class GatewayServicer(GatewayServiceServicer):
     ) -> AsyncIterator[pb.GenerateResponse]:
         """Stream the answer to a prompt as the model generates it."""
         sequence = 0
-        async with following(self._events(request)) as events:
+        async with closing(self._events(request)) as events:
             async for event in events:
                 sequence += 1
-                yield event_response(sequence, event)
+                yield answer_event_to_proto(sequence, event)
 
     async def GenerateObject(  # noqa: N802 - the contract's name
         self, request: pb.GenerateObjectRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateObjectResponse]:
         """Stream a growing object that is valid at the end."""
         sequence = 0
-        growing = GrowingValue(object_schema(request).document)
-        async with following(self._events(request)) as events:
+        growing = GrowingValue(object_schema_from_proto(request).document)
+        async with closing(self._events(request)) as events:
             async for event in events:
-                response = object_response(event, growing)
+                response = object_event_to_proto(event, growing)
                 if response is not None:
                     sequence += 1
                     response.sequence = sequence
@@ -95,17 +99,19 @@ class GatewayServicer(GatewayServiceServicer):
 
     def _events(self, request: pb.GenerateRequest | pb.GenerateObjectRequest) -> AsyncIterator[GatewayEvent]:
         if request.conversation_id:
-            return self._parts.conversations.stream(question_from_proto(request))
+            return self._parts.conversations.stream(pending_turn_from_proto(request))
         if request.HasField("expected_turn_count"):
-            raise refuse(".expected_turn_count", "requires a conversation; set its id, or remove this field")
-        return self._parts.gateway.stream(generate_request(request))
+            raise field_error(
+                ".expected_turn_count", "requires a conversation; set its id, or remove this field"
+            )
+        return self._parts.gateway.stream(request_from_proto(request))
 
     async def GenerateMany(  # noqa: N802 - the contract's name
         self, requests: AsyncIterator[pb.GenerateManyRequest], _context: Any
     ) -> AsyncIterator[pb.GenerateManyResponse]:
         """Answer many prompts, in any order."""
         sequence = 0
-        async with following(self._parts.batches.answer(items_from_proto(requests))) as batches:
+        async with closing(self._parts.batches.answer(items_from_proto(requests))) as batches:
             async for results in batches:
                 for response in results_to_proto(results):
                     sequence += 1
@@ -116,9 +122,9 @@ class GatewayServicer(GatewayServiceServicer):
         self, request: pb.CountTokensRequest, _context: Any
     ) -> pb.CountTokensResponse:
         """Count the tokens of a prompt."""
-        asked = from_proto("", request)
+        asked = prompt_from_proto("", request)
         if request.conversation_id:
-            check_turn(request.prompt)
+            check_turn_prompt(request.prompt)
             conversation = await self._parts.conversations.get(request.conversation_id)
             asked = await self._parts.conversations.request_for(conversation, asked)
         return count_to_proto(await self._parts.counter.count(asked))
@@ -127,7 +133,9 @@ class GatewayServicer(GatewayServiceServicer):
         self, request: pb.CreateConversationRequest, _context: Any
     ) -> pb.CreateConversationResponse:
         """Start a conversation."""
-        made = await self._parts.conversations.create(charter_from_proto(request), named(request))
+        made = await self._parts.conversations.create(
+            config_from_proto(request), request_key_from_proto(request)
+        )
         return pb.CreateConversationResponse(conversation=conversation_to_proto(made))
 
     async def GetConversation(  # noqa: N802 - the contract's name
@@ -159,7 +167,7 @@ class GatewayServicer(GatewayServiceServicer):
         self, request: pb.DeleteConversationRequest, _context: Any
     ) -> pb.DeleteConversationResponse:
         """Delete a conversation."""
-        await self._parts.conversations.delete(request.conversation_id, named(request))
+        await self._parts.conversations.delete(request.conversation_id, request_key_from_proto(request))
         return pb.DeleteConversationResponse()
 
     async def ForkConversation(  # noqa: N802 - the contract's name
@@ -167,7 +175,9 @@ class GatewayServicer(GatewayServiceServicer):
     ) -> pb.ForkConversationResponse:
         """Start a conversation with the first turns of another."""
         count = request.turn_count if request.HasField("turn_count") else None
-        fork = await self._parts.conversations.fork(request.conversation_id, count, named(request))
+        fork = await self._parts.conversations.fork(
+            request.conversation_id, count, request_key_from_proto(request)
+        )
         return pb.ForkConversationResponse(conversation=conversation_to_proto(fork))
 
     async def RewindConversation(  # noqa: N802 - the contract's name
@@ -176,7 +186,7 @@ class GatewayServicer(GatewayServiceServicer):
         """Remove the last turns of a conversation."""
         expected = request.expected_turn_count if request.HasField("expected_turn_count") else None
         rewound = await self._parts.conversations.rewind(
-            request.conversation_id, request.turn_count, expected, named(request)
+            request.conversation_id, request.turn_count, expected, request_key_from_proto(request)
         )
         return pb.RewindConversationResponse(conversation=conversation_to_proto(rewound))
 

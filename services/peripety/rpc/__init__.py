@@ -1,1 +1,1 @@
-"""gRPC server: harness, interceptor, status table and options."""
+"""Both ends of a gRPC call: status mapping, channels, service container."""

@@ -1,1 +1,1 @@
-"""Test generation: tests written by a model in rounds, run on a subject, and measured by mutants."""
+"""Generated tests, streamed and measured."""

@@ -6,35 +6,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from peripety.gateway.model import Spent
+from peripety.gateway.types.response import UsageTotal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from peripety.errors import PeripetyError
-    from peripety.testgen.model import DuplicateLevel, Quality, TestCase, TestGenOrder, Verdict
-
-__all__ = [
-    "Completed",
-    "DuplicateDropped",
-    "Failed",
-    "Measured",
-    "Phase",
-    "Progressed",
-    "Reflected",
-    "Reflection",
-    "ReflectionAction",
-    "RunEvent",
-    "Started",
-    "Stats",
-    "StepEnd",
-    "StoppedBy",
-    "TestMade",
-    "TestRan",
-]
+    from peripety.testgen.types import CaseVerdict, DuplicateLevel, SuiteQuality, TestCase, TestGenOrder
 
 
-class Phase(Enum):
+class GenerationPhase(Enum):
     """The phase of a run."""
 
     CATEGORY_GENERATION = "category_generation"
@@ -55,7 +36,7 @@ class ReflectionAction(Enum):
     """Nothing is missing."""
 
 
-class StepEnd(Enum):
+class StepOutcome(Enum):
     """The outcome of a step."""
 
     DONE = "done"
@@ -63,7 +44,7 @@ class StepEnd(Enum):
     """The model call failed, or its response was unusable."""
 
 
-class StoppedBy(Enum):
+class GenerationStop(Enum):
     """The reason for the end of a run."""
 
     SATISFIED = "satisfied"
@@ -101,7 +82,7 @@ class Reflection:
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class GenerationStats:
     """The statistics of a run.
 
     Attributes:
@@ -123,23 +104,23 @@ class Stats:
     category_rounds: Mapping[str, int] = field(default_factory=dict)
     global_rounds: int = 0
     comprehensiveness_score: int | None = None
-    spent: Spent = field(default_factory=Spent)
+    spent: UsageTotal = field(default_factory=UsageTotal)
     seconds: float = 0.0
     uncertainties: tuple[str, ...] = ()
-    stopped_by: StoppedBy | None = None
-    quality: Quality | None = None
+    stopped_by: GenerationStop | None = None
+    quality: SuiteQuality | None = None
     duplicates: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class GenerationStarted:
     """The run begins; the first event."""
 
     order: TestGenOrder
 
 
 @dataclass(frozen=True, slots=True)
-class Progressed:
+class GenerationProgressed:
     """Progress of a run.
 
     Attributes:
@@ -151,16 +132,16 @@ class Progressed:
         uncertainty: a new doubt about the run, one sentence; may be empty.
     """
 
-    phase: Phase
+    phase: GenerationPhase
     category: str | None
     round: int
     status: str
-    end: StepEnd | None = None
+    end: StepOutcome | None = None
     uncertainty: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class TestMade:
+class TestAdded:
     """A test was written."""
 
     __test__ = False
@@ -190,11 +171,11 @@ class TestRan:
     __test__ = False
 
     test_id: str
-    verdict: Verdict
+    verdict: CaseVerdict
 
 
 @dataclass(frozen=True, slots=True)
-class Reflected:
+class ReflectionCompleted:
     """A reflection or assessment was completed.
 
     Attributes:
@@ -207,27 +188,35 @@ class Reflected:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class QualityMeasured:
     """The tests so far were measured."""
 
-    quality: Quality
+    quality: SuiteQuality
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class GenerationCompleted:
     """The run is complete; the last event."""
 
-    stats: Stats
+    stats: GenerationStats
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class GenerationFailed:
     """The run failed; its tests remain stored. The last event."""
 
     error: PeripetyError
-    stats: Stats
+    stats: GenerationStats
 
 
-RunEvent: TypeAlias = (
-    Started | Progressed | TestMade | DuplicateDropped | TestRan | Reflected | Measured | Completed | Failed
+GenerationEvent: TypeAlias = (
+    GenerationStarted
+    | GenerationProgressed
+    | TestAdded
+    | DuplicateDropped
+    | TestRan
+    | ReflectionCompleted
+    | QualityMeasured
+    | GenerationCompleted
+    | GenerationFailed
 )

@@ -1,43 +1,167 @@
-"""Test generation runs: start, follow, resume, cancel and delete."""
+"""Start, follow, resume, rerun, cancel.
+
+Rerun and measurement of existing tests, without a model call.
+
+Test generation runs: start, follow, resume, cancel and delete.
+"""
 
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from peripety.durable.failures import public_error
-from peripety.durable.model import RUNNING, Change
-from peripety.durable.runs import DurableRuns
-from peripety.durable.workers import Workers
+from peripety.core.idempotency.store import PendingResponse
+from peripety.core.runs.types import RUNNING, RunUpdate, public_error
+from peripety.core.runs.worker import RunClient, RunWorker
+from peripety.core.validation import Page, PagePosition, decode_page_token, make_page, resolve_page_size
 from peripety.errors import FailedPreconditionError
-from peripety.pages import Page, Position, page_of, page_size, position_in
-from peripety.testgen.events import Completed, Failed, RunEvent, StoppedBy
-from peripety.testgen.loop.running import Runner
-from peripety.testgen.loop.state import RunState
-from peripety.testgen.loop.stats import stats_of
-from peripety.testgen.store import kept_of
-from peripety.testgen.stored import ENDED, Run
+from peripety.testgen.events import (
+    GenerationCompleted,
+    GenerationEvent,
+    GenerationFailed,
+    GenerationStop,
+    QualityMeasured,
+    TestRan,
+)
+from peripety.testgen.run.reflection import RunEvaluation
+from peripety.testgen.run.runner import GenerationRunner
+from peripety.testgen.run.state import GenerationState
+from peripety.testgen.run.steps import make_stats
+from peripety.testgen.store import RUN_ENDED_STATE, RerunResult, RunRecord, derived_columns
+from peripety.testgen.types import TestStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
-    from peripety.durable.model import Started
-    from peripety.durable.recorder import Recorder
-    from peripety.durable.requests import Request
-    from peripety.gateway.model import ModelGateway
-    from peripety.testgen.loop.ledger import Account
-    from peripety.testgen.model import TestGenOrder
-    from peripety.testgen.sources import Sources, SubjectSource
-    from peripety.testgen.store import RunStore
-    from peripety.testgen.stored import RunSummary
-    from peripety.workers import Worker
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
-__all__ = ["Runs"]
-
-_RUNS = uuid.UUID("0c7d6f39-8a0e-4a4b-9c55-3f1f0a2b7d84")
+    from peripety.core.concurrency import Executor
+    from peripety.core.idempotency.store import RequestKey
+    from peripety.core.runs.event_log import RunEventWriter
+    from peripety.core.runs.types import StartResult
+    from peripety.gateway.types.response import ModelGateway
+    from peripety.testgen.run.budget import BudgetAccount
+    from peripety.testgen.store import GenerationRunStore, GenerationRunSummary
+    from peripety.testgen.subject_source import ResolvedSubject, SubjectResolver, SubjectSource
+    from peripety.testgen.types import CaseVerdict, TestCase, TestGenOrder
 
 
-class Runs(DurableRuns[Run, RunEvent]):
+class GenerationReruns:
+    """Reruns of tests.
+
+    A later test may change the verdict of an earlier one, which is then reported again.
+
+    Args:
+        store: the store of runs.
+        sources: resolves subjects.
+        worker: the worker pool.
+    """
+
+    def __init__(self, store: GenerationRunStore, sources: SubjectResolver, worker: Executor) -> None:
+        self._store = store
+        self._sources = sources
+        self._worker = worker
+
+    async def of_tests(
+        self, tests: Sequence[TestCase], source: SubjectSource, *, repetitions: int, mutation: bool
+    ) -> AsyncIterator[TestRan | QualityMeasured]:
+        """Run tests in order, and measure them together; the measurement is the last event.
+
+        Args:
+            tests: the tests.
+            source: their subject.
+            repetitions: the number of runs of each test.
+            mutation: True to run them on mutants as well.
+
+        Raises:
+            PeripetyError: the subject cannot run tests; see `Sources`.
+        """
+        kept = await self._sources.kept(source)
+        async for event in self._ran(tests, kept, repetitions=repetitions, mutation=mutation):
+            yield event
+
+    async def of_run(
+        self, run_id: str, *, repetitions: int, mutation: bool
+    ) -> AsyncIterator[TestRan | PendingResponse[QualityMeasured]]:
+        """Run the tests of a run on its subject; the last event stores the results with the run.
+
+        Args:
+            run_id: the run.
+            repetitions: the number of runs of each test.
+            mutation: True to run them on the mutants as well; otherwise the existing mutation score remains.
+
+        Raises:
+            NotFoundError: the run does not exist.
+            FailedPreconditionError: the run has not ended, or has no subject.
+            PeripetyError: its subject can no longer run tests; see `Sources`.
+        """
+        run = await self._store.get(run_id)
+        if run.state == RUNNING:
+            raise FailedPreconditionError(
+                "run is still active and runs its own tests; wait for its end, or cancel it",
+                code="RUN_GOES_ON",
+            )
+        if run.subject is None:
+            raise FailedPreconditionError(
+                "run has no subject to run its tests on; send its tests with a subject",
+                code="NO_SUBJECT",
+            )
+        verdicts: dict[str, CaseVerdict] = {}
+        tests = [*run.so_far.tests.values()]
+        async for event in self._ran(tests, run.subject, repetitions=repetitions, mutation=mutation):
+            if isinstance(event, TestRan):
+                verdicts[event.test_id] = event.verdict
+                yield event
+            else:
+                yield PendingResponse(partial(self._keep, run, verdicts, event))
+
+    async def _ran(
+        self, tests: Sequence[TestCase], kept: ResolvedSubject, *, repetitions: int, mutation: bool
+    ) -> AsyncIterator[TestRan | QualityMeasured]:
+        subject = await self._sources.subject(kept)
+        examination = RunEvaluation(subject, self._worker, repetitions=repetitions, mutation=mutation)
+        for test in tests:
+            for event in await examination.examined(test):
+                if isinstance(event, TestRan):
+                    yield event
+        yield await examination.measured()
+
+    async def _keep(
+        self,
+        run: RunRecord,
+        verdicts: dict[str, CaseVerdict],
+        measured: QualityMeasured,
+        connection: AsyncConnection,
+    ) -> QualityMeasured:
+        quality, before = measured.quality, run.quality
+        if quality.mutation is None and before is not None:
+            verdicts = {
+                name: _with_earlier_kills(one, run.verdicts.get(name)) for name, one in verdicts.items()
+            }
+            counting = sum(verdict.counts for verdict in verdicts.values())
+            quality = replace(quality, mutation=before.mutation, counting_tests=counting)
+        await self._store.keep_rerun(run.run_id, RerunResult(verdicts, quality), connection)
+        return measured
+
+
+def _with_earlier_kills(verdict: CaseVerdict, before: CaseVerdict | None) -> CaseVerdict:
+    """Return a verdict without mutants, with the earlier kills of the test if it still passes."""
+    if before is None or verdict.examined.status is not TestStatus.PASSED:
+        return verdict
+    return replace(
+        verdict,
+        examined=replace(verdict.examined, kills=before.examined.kills),
+        counts=verdict.counts or bool(before.new_kills),
+        new_kills=before.new_kills,
+    )
+
+
+_RUN_ID_NAMESPACE = uuid.UUID("0c7d6f39-8a0e-4a4b-9c55-3f1f0a2b7d84")
+
+
+class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
     """The runs of a database.
 
     Args:
@@ -50,10 +174,10 @@ class Runs(DurableRuns[Run, RunEvent]):
 
     def __init__(
         self,
-        store: RunStore,
+        store: GenerationRunStore,
         gateway: ModelGateway,
-        sources: Sources,
-        worker: Worker,
+        sources: SubjectResolver,
+        worker: Executor,
         now: Callable[[], int],
     ) -> None:
         self._store = store
@@ -61,11 +185,11 @@ class Runs(DurableRuns[Run, RunEvent]):
         self._sources = sources
         self._worker = worker
         self._now = now
-        super().__init__(store, Workers(store, self._work, now))
+        super().__init__(store, RunWorker(store, self._work, now))
 
     async def start(
-        self, order: TestGenOrder, source: SubjectSource | None, request: Request
-    ) -> Started[Run]:
+        self, order: TestGenOrder, source: SubjectSource | None, request: RequestKey
+    ) -> StartResult[RunRecord]:
         """Start a run; a repeated request returns the same run (idempotency).
 
         Args:
@@ -85,16 +209,16 @@ class Runs(DurableRuns[Run, RunEvent]):
             kept = await self._sources.kept(source)
             await self._sources.subject(kept)  # reports errors of the subject at the start
         now = self._now()
-        run_id = str(uuid.uuid5(_RUNS, request.request_id))
-        return await self._add(Run(run_id, order, kept, now, now), request)
+        run_id = str(uuid.uuid5(_RUN_ID_NAMESPACE, request.request_id))
+        return await self._add(RunRecord(run_id, order, kept, now, now), request)
 
-    async def list(self, task_id: str, asked_size: int, token: str) -> Page[RunSummary]:
+    async def list(self, task_id: str, asked_size: int, token: str) -> Page[GenerationRunSummary]:
         """Return a page of runs, newest first, optionally of one task only."""
-        size = page_size(asked_size)
-        found = await self._store.newest(task_id, position_in(token, named=True), size + 1)
-        return page_of(found, size, lambda one: Position(one.created, one.run_id))
+        size = resolve_page_size(asked_size)
+        found = await self._store.newest(task_id, decode_page_token(token, named=True), size + 1)
+        return make_page(found, size, lambda one: PagePosition(one.created, one.run_id))
 
-    async def cancel(self, run_id: str, request: Request) -> Run:
+    async def cancel(self, run_id: str, request: RequestKey) -> RunRecord:
         """Stop a run and retain its tests; a repeated request has no effect.
 
         Raises:
@@ -102,11 +226,11 @@ class Runs(DurableRuns[Run, RunEvent]):
             FailedPreconditionError: the run has ended.
         """
 
-        def decide(run: Run) -> Change[RunEvent]:
+        def decide(run: RunRecord) -> RunUpdate[GenerationEvent]:
             if run.state != RUNNING:
                 raise FailedPreconditionError("run has already ended", code="RUN_ENDED")
-            stats = stats_of(run.so_far, run.account, StoppedBy.CANCELLED)
-            return _changed(run.so_far, [Completed(stats)], run.account)
+            stats = make_stats(run.so_far, run.account, GenerationStop.CANCELLED)
+            return _run_change(run.so_far, [GenerationCompleted(stats)], run.account)
 
         if await self._store.started_by(request) is None:
             # The worker stops first, so that a test that is just being recorded is included.
@@ -115,15 +239,15 @@ class Runs(DurableRuns[Run, RunEvent]):
         await self._workers.stop(run_id)
         return await self._store.get(run_id)
 
-    async def delete(self, run_id: str, request: Request) -> None:
+    async def delete(self, run_id: str, request: RequestKey) -> None:
         """Delete a run with its tests; a repeated request has no effect."""
         await self._store.delete(run_id, request)
         await self._workers.stop(run_id)
 
-    async def _work(self, run: Run, recorder: Recorder[RunEvent], *, anew: bool) -> None:  # noqa: ARG002
-        journal = _Journal(run, recorder)
+    async def _work(self, run: RunRecord, recorder: RunEventWriter[GenerationEvent], *, anew: bool) -> None:  # noqa: ARG002
+        journal = _RecorderSink(run, recorder)
         try:
-            runner = Runner(
+            runner = GenerationRunner(
                 run.run_id,
                 self._gateway,
                 run.order,
@@ -134,13 +258,13 @@ class Runs(DurableRuns[Run, RunEvent]):
                 account=run.account,
             )
         except Exception as error:  # noqa: BLE001 - the border: something is not any more what it was
-            stats = stats_of(run.so_far, run.account, StoppedBy.ERROR)
-            await journal.record([Failed(public_error(error, run.run_id), stats)], run.account)
+            stats = make_stats(run.so_far, run.account, GenerationStop.ERROR)
+            await journal.record([GenerationFailed(public_error(error, run.run_id), stats)], run.account)
         else:
             await runner.go()
 
 
-class _Journal:
+class _RecorderSink:
     """Event sink that appends to the event log of a run.
 
     Args:
@@ -148,17 +272,21 @@ class _Journal:
         recorder: the recorder of its event log.
     """
 
-    def __init__(self, run: Run, recorder: Recorder[RunEvent]) -> None:
-        self._state = RunState.fold(run.events, run.order)
+    def __init__(self, run: RunRecord, recorder: RunEventWriter[GenerationEvent]) -> None:
+        self._state = GenerationState.fold(run.events, run.order)
         self._recorder = recorder
 
-    async def record(self, events: Sequence[RunEvent], account: Account) -> None:
+    async def record(self, events: Sequence[GenerationEvent], account: BudgetAccount) -> None:
         """Record events with the budget account; see `Journal`."""
-        await self._recorder.commit(_changed(self._state, events, account))
+        await self._recorder.commit(_run_change(self._state, events, account))
 
 
-def _changed(state: RunState, events: Sequence[RunEvent], account: Account) -> Change[RunEvent]:
+def _run_change(
+    state: GenerationState, events: Sequence[GenerationEvent], account: BudgetAccount
+) -> RunUpdate[GenerationEvent]:
     """Return the change of a run by events, and apply the events to its state."""
     for event in events:
         state.apply(event)
-    return Change(events, None if state.ended is None else ENDED, kept_of(state, account))
+    return RunUpdate(
+        events, None if state.ended is None else RUN_ENDED_STATE, derived_columns(state, account)
+    )

@@ -5,34 +5,34 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from peripety.answering.log import Pending
-from peripety.answering.recording import Recorder
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceServicer
-from peripety.gateway.messages.conversations import named
-from peripety.gateway.streams import following
-from peripety.requests import require
-from peripety.testgen.exporting import suite_of
-from peripety.testgen.measuring.examining import REPETITIONS
-from peripety.testgen.messages.cases import cases_from_proto
-from peripety.testgen.messages.events import event_to_proto, rerun_response
-from peripety.testgen.messages.orders import order_from_proto
-from peripety.testgen.messages.runs import run_to_proto, runs_to_proto
-from peripety.testgen.messages.subjects import subject_from_proto
-from peripety.testgen.outputs import TestFormat, render
+from peripety.core.concurrency import closing
+from peripety.core.idempotency.store import PendingResponse
+from peripety.core.idempotency.stream import ResponseRecorder
+from peripety.core.validation import require_field
+from peripety.gateway.pb.resources import request_key_from_proto
+from peripety.testgen.evaluation.suite import DEFAULT_REPETITIONS
+from peripety.testgen.export.suite import TestFormat, render, to_exported_suite
+from peripety.testgen.pb.requests import order_from_proto, subject_from_proto
+from peripety.testgen.pb.responses import (
+    cases_from_proto,
+    event_to_proto,
+    rerun_event_to_proto,
+    run_to_proto,
+    runs_to_proto,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from peripety.answering.log import RequestLog
-    from peripety.testgen.events import Measured, TestRan
-    from peripety.testgen.reruns import Reruns
-    from peripety.testgen.runs import Runs
-    from peripety.testgen.stored import Run
+    from peripety.core.idempotency.store import IdempotencyStore
+    from peripety.testgen.events import QualityMeasured, TestRan
+    from peripety.testgen.runs import GenerationReruns, GenerationRuns
+    from peripety.testgen.store import RunRecord
 
-__all__ = ["TestGenServicer"]
 
-_MOST_REPETITIONS = 100
+_MAX_REPETITIONS = 100
 _FORMATS = {pb.TestFormat.Value(f"TEST_FORMAT_{one.name}"): one for one in TestFormat}
 
 
@@ -47,18 +47,18 @@ class TestGenServicer(TestGenServiceServicer):
 
     __test__ = False
 
-    def __init__(self, runs: Runs, reruns: Reruns, requests: RequestLog) -> None:
+    def __init__(self, runs: GenerationRuns, reruns: GenerationReruns, requests: IdempotencyStore) -> None:
         self._runs = runs
         self._reruns = reruns
-        self._record = Recorder(requests, {"measured"})
+        self._record = ResponseRecorder(requests, {"measured"})
 
     async def GenerateTests(  # noqa: N802 - the contract's name
         self, request: pb.GenerateTestsRequest, _context: Any
     ) -> AsyncIterator[pb.GenerateTestsResponse]:
         """Start a run and stream its events."""
         source = subject_from_proto(request.subject) if request.HasField("subject") else None
-        started = await self._runs.start(order_from_proto(request), source, named(request))
-        async with following(self._runs.follow(started.run_id)) as events:
+        started = await self._runs.start(order_from_proto(request), source, request_key_from_proto(request))
+        async with closing(self._runs.follow(started.run_id)) as events:
             async for recorded in events:
                 yield pb.GenerateTestsResponse(event=event_to_proto(started.run_id, recorded))
 
@@ -66,8 +66,8 @@ class TestGenServicer(TestGenServiceServicer):
         self, request: pb.ResumeTestsRequest, _context: Any
     ) -> AsyncIterator[pb.ResumeTestsResponse]:
         """Stream the events of a run after a given sequence number."""
-        require(request.run_id, ".run_id", "is required")
-        async with following(self._runs.resume(request.run_id, request.after_sequence)) as events:
+        require_field(request.run_id, ".run_id", "is required")
+        async with closing(self._runs.resume(request.run_id, request.after_sequence)) as events:
             async for recorded in events:
                 yield pb.ResumeTestsResponse(event=event_to_proto(request.run_id, recorded))
 
@@ -75,7 +75,7 @@ class TestGenServicer(TestGenServiceServicer):
         self, request: pb.RunTestsRequest, _context: Any
     ) -> AsyncIterator[pb.RunTestsResponse]:
         """Run tests on a subject, and measure them."""
-        async with following(self._answers(request)) as responses:
+        async with closing(self._answers(request)) as responses:
             async for response in responses:
                 yield response
 
@@ -83,7 +83,7 @@ class TestGenServicer(TestGenServiceServicer):
         self, request: pb.GetTestRunRequest, _context: Any
     ) -> pb.GetTestRunResponse:
         """Read a run with its tests."""
-        require(request.run_id, ".run_id", "is required")
+        require_field(request.run_id, ".run_id", "is required")
         return pb.GetTestRunResponse(run=run_to_proto(await self._runs.get(request.run_id)))
 
     async def ListTestRuns(  # noqa: N802 - the contract's name
@@ -96,51 +96,57 @@ class TestGenServicer(TestGenServiceServicer):
         self, request: pb.CancelTestRunRequest, _context: Any
     ) -> pb.CancelTestRunResponse:
         """Stop a run and retain its tests."""
-        require(request.run_id, ".run_id", "is required")
-        run = await self._runs.cancel(request.run_id, named(request))
+        require_field(request.run_id, ".run_id", "is required")
+        run = await self._runs.cancel(request.run_id, request_key_from_proto(request))
         return pb.CancelTestRunResponse(run=run_to_proto(run))
 
     async def DeleteTestRun(  # noqa: N802 - the contract's name
         self, request: pb.DeleteTestRunRequest, _context: Any
     ) -> pb.DeleteTestRunResponse:
         """Delete a run with its tests."""
-        require(request.run_id, ".run_id", "is required")
-        await self._runs.delete(request.run_id, named(request))
+        require_field(request.run_id, ".run_id", "is required")
+        await self._runs.delete(request.run_id, request_key_from_proto(request))
         return pb.DeleteTestRunResponse()
 
     async def ExportTests(  # noqa: N802 - the contract's name
         self, request: pb.ExportTestsRequest, _context: Any
     ) -> AsyncIterator[pb.ExportTestsResponse]:
         """Stream the tests of a run as a file."""
-        require(request.run_id, ".run_id", "is required")
-        require(request.format in _FORMATS, ".format", "is required; use pytest, JSON or JUnit")
+        require_field(request.run_id, ".run_id", "is required")
+        require_field(request.format in _FORMATS, ".format", "is required; use pytest, JSON or JUnit")
         run = await self._runs.get(request.run_id)
         # Rendering a large document would block the event loop.
-        parts = await asyncio.to_thread(_file, run, request)
+        parts = await asyncio.to_thread(_render_file, run, request)
         for sequence, chunk in enumerate(parts, start=1):
             yield pb.ExportTestsResponse(sequence=sequence, chunk=chunk)
 
     def _answers(self, request: pb.RunTestsRequest) -> AsyncIterator[pb.RunTestsResponse]:
-        most, repetitions = _MOST_REPETITIONS, request.repetitions or REPETITIONS
-        require(0 < repetitions <= most, ".repetitions", f"must be 0, or from 1 to {most}")
+        most, repetitions = _MAX_REPETITIONS, request.repetitions or DEFAULT_REPETITIONS
+        require_field(0 < repetitions <= most, ".repetitions", f"must be 0, or from 1 to {most}")
         how: dict[str, Any] = {"repetitions": repetitions, "mutation": request.mutation}
         tests = cases_from_proto(request.tests)
         if request.run_id:
-            require(not tests, ".tests", "conflict with run_id; leave one of them out")
-            require(
+            require_field(not tests, ".tests", "conflict with run_id; leave one of them out")
+            require_field(
                 not request.HasField("subject"), ".subject", "conflicts with run_id; leave one of them out"
             )
             of_run = self._reruns.of_run(request.run_id, **how)
-            return self._record.answers(request, of_run, _told, pb.RunTestsResponse)
-        require(tests, ".tests", "is empty; send tests, or the run_id of a run with tests")
-        require(request.HasField("subject"), ".subject", "is required without a run")
+            return self._record.answers(request, of_run, _rerun_response, pb.RunTestsResponse)
+        require_field(tests, ".tests", "is empty; send tests, or the run_id of a run with tests")
+        require_field(request.HasField("subject"), ".subject", "is required without a run")
         of_tests = self._reruns.of_tests(tests, subject_from_proto(request.subject), **how)
-        return self._record.answers(request, of_tests, rerun_response, pb.RunTestsResponse)
+        return self._record.answers(request, of_tests, rerun_event_to_proto, pb.RunTestsResponse)
 
 
-def _file(run: Run, request: pb.ExportTestsRequest) -> Iterator[bytes]:
-    return render(suite_of(run), _FORMATS[request.format], counting_only=request.counting_only)
+def _render_file(run: RunRecord, request: pb.ExportTestsRequest) -> Iterator[bytes]:
+    return render(to_exported_suite(run), _FORMATS[request.format], counting_only=request.counting_only)
 
 
-def _told(event: TestRan | Pending[Measured]) -> pb.RunTestsResponse | Pending[pb.RunTestsResponse]:
-    return event.told(rerun_response) if isinstance(event, Pending) else rerun_response(event)
+def _rerun_response(
+    event: TestRan | PendingResponse[QualityMeasured],
+) -> pb.RunTestsResponse | PendingResponse[pb.RunTestsResponse]:
+    return (
+        event.told(rerun_event_to_proto)
+        if isinstance(event, PendingResponse)
+        else rerun_event_to_proto(event)
+    )

@@ -7,36 +7,23 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from conformance.simulator.observation import Counts
-from peripety.sim.patterns import Pattern, TextKind, TextPattern
-from peripety.simulator.failures.kinds import KINDS
-from peripety.simulator.model import Stop
-from peripety.simulator.scenario.model import (
-    Failure,
+from peripety.engine.patterns.syntax import Pattern, TextKind, TextPattern
+from peripety.llmsim.faults.kinds import KINDS
+from peripety.llmsim.script.types import (
+    Fault,
     Pace,
-    Response,
-    Rule,
-    Scenario,
+    Script,
     ScriptedCall,
     ScriptedUsage,
-    Turn,
+    ScriptResponse,
+    ScriptRule,
+    ScriptTurn,
 )
+from peripety.llmsim.types import SimStopReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = [
-    "ANSWERS",
-    "FAILURES",
-    "SCHEMA",
-    "SIZES",
-    "TOOL",
-    "Case",
-    "Contract",
-    "Expected",
-    "Mode",
-    "Question",
-    "scenario",
-]
 
 # How many bytes of a stream are written at once; None writes each chunk whole.
 SIZES: tuple[int | None, ...] = (None, 1, 2, 3, 7, 64)
@@ -120,7 +107,7 @@ class Expected:
     calls: Sequence[tuple[str, Any]] = ()
     reasoning: str = ""
     refusal: str = ""
-    stop: Stop = Stop.END
+    stop: SimStopReason = SimStopReason.END
     counts: Counts = field(default_factory=Counts)
     parsed: Any = None
 
@@ -143,9 +130,9 @@ class Case:
     """
 
     name: str
-    response: Response | None = None
-    failure: Failure | None = None
-    turns: tuple[Turn, ...] = ()
+    response: ScriptResponse | None = None
+    failure: Fault | None = None
+    turns: tuple[ScriptTurn, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
     expected: Expected = Expected()
     contract: Contract = Contract.RIGHT
@@ -163,27 +150,27 @@ class Case:
             return self.sizes
         return (None, 1) if mode is Mode.ASYNC_STREAMED else (None,)
 
-    def rule(self, size: int | None) -> Rule:
+    def rule(self, size: int | None) -> ScriptRule:
         """The rule that answers it."""
         pace = Pace(tokens_per_chunk=2, bytes_per_write=size)
         pattern = Pattern(text=TextPattern(TextKind.GLOB, f"{self._entry(size)}/*"))
         turns = tuple(replace(turn, response=_paced(turn.response, pace)) for turn in self.turns)
-        return Rule(pattern, _paced(self.response, pace), self.failure, turns=turns)
+        return ScriptRule(pattern, _paced(self.response, pace), self.failure, turns=turns)
 
     def _entry(self, size: int | None) -> str:
         return f"{self.name}/{size or 'whole'}"
 
 
-def _paced(response: Response | None, pace: Pace) -> Response | None:
+def _paced(response: ScriptResponse | None, pace: Pace) -> ScriptResponse | None:
     return None if response is None else replace(response, pace=pace)
 
 
-def scenario() -> Scenario:
+def scenario() -> Script:
     """The scenario that answers every case."""
-    return Scenario(responses=tuple(_rules()), seed=7)
+    return Script(responses=tuple(_rules()), seed=7)
 
 
-def _rules() -> Iterator[Rule]:
+def _rules() -> Iterator[ScriptRule]:
     for case in (*ANSWERS, *FAILURES):
         for size in case.sizes:
             yield case.rule(size)
@@ -204,55 +191,55 @@ _USAGE = ScriptedUsage(input_tokens=30, output_tokens=12, reasoning_tokens=0, ca
 _COUNTS = Counts(input=30, cached=10, output=12, reasoning=0)
 
 
-def _given_back(response: Response) -> tuple[Turn, ...]:
+def _given_back(response: ScriptResponse) -> tuple[ScriptTurn, ...]:
     """What follows once every tool has given back its result."""
     pattern = Pattern(tool_result=TextPattern(TextKind.CONTAINS, _RESULT))
-    return (Turn(pattern, response),)
+    return (ScriptTurn(pattern, response),)
 
 
 ANSWERS: tuple[Case, ...] = (
-    Case("text", Response(_TEXT, usage=_USAGE), expected=Expected(_TEXT, counts=_COUNTS)),
-    Case("long text", Response(_LONG), expected=Expected(_LONG)),
-    Case("empty text", Response(), expected=Expected()),
+    Case("text", ScriptResponse(_TEXT, usage=_USAGE), expected=Expected(_TEXT, counts=_COUNTS)),
+    Case("long text", ScriptResponse(_LONG), expected=Expected(_LONG)),
+    Case("empty text", ScriptResponse(), expected=Expected()),
     Case(
         "tool call",
-        Response(tool_calls=(_CALL,), usage=_USAGE),
+        ScriptResponse(tool_calls=(_CALL,), usage=_USAGE),
         asked={"tools": True},
-        expected=Expected(calls=(("look", _CALL.input),), stop=Stop.TOOL_USE, counts=_COUNTS),
+        expected=Expected(calls=(("look", _CALL.input),), stop=SimStopReason.TOOL_USE, counts=_COUNTS),
     ),
     Case(
         "parallel tool calls",
-        Response(tool_calls=(_CALL, _OTHER_CALL, _CALL)),
+        ScriptResponse(tool_calls=(_CALL, _OTHER_CALL, _CALL)),
         asked={"tools": True},
         expected=Expected(
             calls=(("look", _CALL.input), ("look", _OTHER_CALL.input), ("look", _CALL.input)),
-            stop=Stop.TOOL_USE,
+            stop=SimStopReason.TOOL_USE,
         ),
     ),
     Case(
         "text and a tool call",
-        Response(_TEXT, tool_calls=(_CALL,)),
+        ScriptResponse(_TEXT, tool_calls=(_CALL,)),
         asked={"tools": True},
-        expected=Expected(_TEXT, calls=(("look", _CALL.input),), stop=Stop.TOOL_USE),
+        expected=Expected(_TEXT, calls=(("look", _CALL.input),), stop=SimStopReason.TOOL_USE),
     ),
     Case(
         "tool result",
-        Response(tool_calls=(_CALL, _OTHER_CALL)),
-        turns=_given_back(Response(_TEXT)),
+        ScriptResponse(tool_calls=(_CALL, _OTHER_CALL)),
+        turns=_given_back(ScriptResponse(_TEXT)),
         asked={"tools": True, "results": (_RESULT, "c")},
         expected=Expected(_TEXT),
         note="the calls are sent back as the SDK gave them, with their results",
     ),
     Case(
         "structured",
-        Response(_VALUE_TEXT),
+        ScriptResponse(_VALUE_TEXT),
         asked={"structured": True},
         expected=Expected(_VALUE_TEXT, parsed=_VALUE),
         note="read by the SDK's own helper where it has one",
     ),
     Case(
         "reasoning",
-        Response(
+        ScriptResponse(
             _TEXT,
             reasoning=_THOUGHT,
             usage=ScriptedUsage(input_tokens=30, output_tokens=20, reasoning_tokens=8, cache_read_tokens=0),
@@ -262,35 +249,39 @@ ANSWERS: tuple[Case, ...] = (
     ),
     Case(
         "reasoning, then a tool result",
-        Response(reasoning=_THOUGHT, tool_calls=(_CALL,)),
-        turns=_given_back(Response(_TEXT)),
+        ScriptResponse(reasoning=_THOUGHT, tool_calls=(_CALL,)),
+        turns=_given_back(ScriptResponse(_TEXT)),
         asked={"reasoning": True, "tools": True, "results": (_RESULT,)},
         expected=Expected(_TEXT),
         note="signatures and thoughts are sent back as the SDK gave them",
     ),
-    Case("declined", Response(refusal="No, ä."), expected=Expected(refusal="No, ä.", stop=Stop.REFUSAL)),
+    Case(
+        "declined",
+        ScriptResponse(refusal="No, ä."),
+        expected=Expected(refusal="No, ä.", stop=SimStopReason.REFUSAL),
+    ),
     Case(
         "most tokens",
-        Response("abc " * 20),
+        ScriptResponse("abc " * 20),
         asked={"max_tokens": 16},
-        expected=Expected("abc " * 16, stop=Stop.LENGTH),
+        expected=Expected("abc " * 16, stop=SimStopReason.LENGTH),
     ),
     Case(
         "stop sequence",
-        Response("before HALT after"),
+        ScriptResponse("before HALT after"),
         asked={"stop": ("HALT",)},
-        expected=Expected("before ", stop=Stop.STOP_SEQUENCE),
+        expected=Expected("before ", stop=SimStopReason.STOP_SEQUENCE),
     ),
     Case(
         "content filter",
-        Response("halfhalfhalfhalf"),
-        Failure("content_filter"),
-        expected=Expected("halfhalf", stop=Stop.CONTENT_FILTER),
+        ScriptResponse("halfhalfhalfhalf"),
+        Fault("content_filter"),
+        expected=Expected("halfhalf", stop=SimStopReason.CONTENT_FILTER),
     ),
     Case(
         "retry",
-        Response("at last"),
-        Failure("rate_limit", {**KINDS["rate_limit"].defaults, "retry_after": 0.01}, times=2),
+        ScriptResponse("at last"),
+        Fault("rate_limit", {**KINDS["rate_limit"].defaults, "retry_after": 0.01}, times=2),
         asked={"retries": 2},
         expected=Expected("at last"),
         note="refused twice, with the SDK's own retries turned on",
@@ -316,12 +307,12 @@ def _failing(
     expected = Expected(
         "" if needs_calls else _SCRIPTED,
         tuple((call.tool, call.input) for call in calls),
-        stop=Stop.TOOL_USE if needs_calls else Stop.END,
+        stop=SimStopReason.TOOL_USE if needs_calls else SimStopReason.END,
     )
     return Case(
         name or kind,
-        Response(expected.text, tool_calls=calls),
-        Failure(kind, {**KINDS[kind].defaults, **settings}),
+        ScriptResponse(expected.text, tool_calls=calls),
+        Fault(kind, {**KINDS[kind].defaults, **settings}),
         asked={"tools": needs_calls, **(asked or {})},
         expected=expected,
         contract=contract,

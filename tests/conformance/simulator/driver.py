@@ -9,9 +9,7 @@ if TYPE_CHECKING:
 
     from conformance.simulator.cases import Question
     from conformance.simulator.observation import Observation, Raised
-    from peripety.simulator.model import Stop
-
-__all__ = ["Driver"]
+    from peripety.llmsim.types import SimStopReason
 
 
 class Driver(Protocol):
@@ -28,7 +26,7 @@ class Driver(Protocol):
 
     name: str
     package: str
-    stops: Mapping[Stop, str]
+    stops: Mapping[SimStopReason, str]
     raises: Mapping[str, Raised]
     gaps: Mapping[str, str]
     lacks: Mapping[str, str]

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Self
 from conformance.simulator.cases import scenario
 from conformance.simulator.drivers import DRIVERS
 from conformance.simulator.observation import Observation
-from peripety.simulator.server.runner import serve_in_thread
-from peripety.simulator.simulator import Simulator
+from peripety.llmsim.server.runner import serve_in_thread
+from peripety.llmsim.simulator import Simulator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.simulator.cases import Case, Mode, Question
     from conformance.simulator.driver import Driver
-
-__all__ = ["Run"]
 
 
 class Run:

@@ -11,10 +11,11 @@ from conformance.simulator.drivers import DRIVERS
 from conformance.simulator.matrix import all_faults, render
 from conformance.simulator.publish import PAGE
 from conformance.simulator.run import Run
-from peripety.simulator.failures import KINDS, Place
+from peripety.llmsim.faults.kinds import KINDS, FaultStage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
 
 # What the SDKs warn of in their own code, and streams of theirs that they leave open when a call fails.
 pytestmark = [
@@ -69,7 +70,9 @@ def test_a_failure_is_raised_unless_the_sdk_itself_does_not_notice_it(
 @pytest.mark.parametrize("name", [driver.name for driver in DRIVERS])
 def test_every_error_is_raised_as_the_exception_it_has_to_be(run: Run, name: str) -> None:
     driver = run.drivers[name]
-    errors = [each for each in FAILURES if each.failure and KINDS[each.failure.type].place is Place.ERROR]
+    errors = [
+        each for each in FAILURES if each.failure and KINDS[each.failure.type].place is FaultStage.ERROR
+    ]
     shown = {
         (each.name, mode): run.observe(driver, each, None, mode).raised for each in errors for mode in Mode
     }

@@ -14,7 +14,7 @@ from peripety.api.agent.v1 import agent_pb2 as pb
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
-from peripety.config import ProviderName
+from peripety.core.config import ProviderName
 from peripety.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
@@ -22,8 +22,8 @@ from peripety.errors import (
     NotFoundError,
     UnavailableError,
 )
-from peripety.gateway.bind import bind
-from peripety.rpc.app import serve_bound
+from peripety.gateway.setup import register_service
+from peripety.server.app import serve_registered
 from support.agents import Agents, kinds, manifest, new_id, phase, run_request, schema, tool
 from support.apps import config_for
 from support.simulator import served
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from peripety.rpc.app import App
+    from peripety.server.app import ServerApp
     from support.simulator import Served
+
 
 SCENARIO = """
 [[responses]]
@@ -91,10 +92,10 @@ def model(llm: Served) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def agents(home: Path, **settings: Any) -> AsyncIterator[tuple[Agents, App]]:
+async def agents(home: Path, **settings: Any) -> AsyncIterator[tuple[Agents, ServerApp]]:
     """A gateway with these settings, and a client of its agents."""
     async with (
-        serve_bound(config_for(home, **settings), [bind]) as app,
+        serve_registered(config_for(home, **settings), [register_service]) as app,
         Agents.connected(app.address) as client,
     ):
         yield client, app

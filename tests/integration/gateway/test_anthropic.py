@@ -8,37 +8,37 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, PeripetyError
-from peripety.gateway.model import (
-    CacheBlock,
-    CacheBreakpoint,
-    CacheTTL,
+from peripety.gateway.providers.anthropic.response_stream import MessagesWire
+from peripety.gateway.providers.http_provider import HttpProvider
+from peripety.gateway.providers.provider import AnswerFinished, Endpoint
+from peripety.gateway.providers.registry import ProviderRegistry
+from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    GenerateRequest,
     ProviderState,
-    ResponseSchema,
-    SchemaMethod,
-    StopReason,
     Tool,
-    ToolCallDelta,
     ToolChoice,
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.providers.anthropic import MessagesWire
-from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.endpoint import Endpoint
-from peripety.gateway.providers.http import HttpProvider
-from peripety.gateway.providers.registry import Providers
-from peripety.gateway.providers.schemas import ANSWER_TOOL
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.gateway.types.request import CacheTTL, GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import (
+    CacheBlock,
+    CacheBreakpoint,
+    SchemaMethod,
+    StopReason,
+    ToolCallDelta,
+)
+from peripety.llmsim.script.files import ScriptBuilder
 from support.calls import call_of
 from support.providers import PROVIDERS, config_of, gateway_of
 from support.simulator import served
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import Usage
-    from peripety.simulator.scenario.model import Scenario
+    from peripety.gateway.types.response import Usage
+    from peripety.llmsim.script.types import Script
+
 
 ANTHROPIC = PROVIDERS[0]
 NEWEST = "claude-opus-5-5"
@@ -53,10 +53,10 @@ CLOSED = {
 OPEN = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
-def scenario(*responses: str | dict[str, Any]) -> Scenario:
+def scenario(*responses: str | dict[str, Any]) -> Script:
     """Answers in this order, whatever is said."""
     first, *others = responses
-    builder = ScenarioBuilder().respond_to_any(first)
+    builder = ScriptBuilder().respond_to_any(first)
     for each in others:
         builder.then(each)
     return builder.build()
@@ -135,7 +135,7 @@ async def test_what_was_said_before_is_read_from_the_cache() -> None:
     usages: list[Usage] = []
     with served(scenario(*["b"] * 3)) as simulator:
         config = config_of(ANTHROPIC, simulator.url)
-        provider, _ = Providers(config).select(GenerateRequest(None, tuple(said)))
+        provider, _ = ProviderRegistry(config).select(GenerateRequest(None, tuple(said)))
         for turn in range(3):
             marked = (
                 CacheBreakpoint(CacheBlock.TOOLS, CacheTTL.ONE_HOUR),
@@ -146,7 +146,7 @@ async def test_what_was_said_before_is_read_from_the_cache() -> None:
             call = call_of(request, NEWEST, "anthropic", marked)
             counted = await provider.count_tokens(call)
             finished = [event async for event in provider.stream(call)][-1]
-            assert isinstance(finished, Finished)
+            assert isinstance(finished, AnswerFinished)
             assert counted == finished.usage.input_tokens
             usages.append(finished.usage)
             said += [ChatMessage(ChatRole.ASSISTANT, finished.parts), ChatMessage.user(f"more {turn}")]

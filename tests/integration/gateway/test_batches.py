@@ -12,14 +12,14 @@ import grpc.aio
 import pytest
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.channel import open_channel
-from peripety.client.facade import Client
-from peripety.client.items import item_error_to_exception
-from peripety.config import ProviderName
+from peripety.client.client import Client
+from peripety.core.config import ProviderName
 from peripety.errors import InvalidArgumentError, UnavailableError
-from peripety.gateway.bind import bind
-from peripety.rpc.app import serve_bound
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.gateway.setup import register_service
+from peripety.llmsim.script.files import ScriptBuilder
+from peripety.rpc.channel import open_channel
+from peripety.rpc.status import item_error_from_proto
+from peripety.server.app import serve_registered
 from support.apps import config_for
 from support.providers import PROVIDERS
 from support.service import channel_to
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.upstream import Upstream
+
 
 SCHEMA = pb.ResponseSchema(
     name="answer",
@@ -46,7 +47,7 @@ async def served(
         config = config_for(
             tmp_path, model_provider=ProviderName.GENERIC, openai_api_base=server.base_url, model_name="m"
         )
-        async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+        async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
             yield server, channel
 
 
@@ -96,7 +97,7 @@ async def test_each_item_has_its_own_options_and_its_own_result(tmp_path: Path) 
     assert told["b"].completion.value == b'{"a": "b"}'
     assert [request.body["max_tokens"] for request in server.requests if asked(request) == "b"] == [5]
     assert told["a"].completion.text == "a"
-    errors = {name: item_error_to_exception(told[name].error) for name in "cde"}
+    errors = {name: item_error_from_proto(told[name].error) for name in "cde"}
     assert errors["c"].code == "PROVIDER_REFUSED_REQUEST"
     assert isinstance(errors["d"], InvalidArgumentError)
     assert "temperature" in str(errors["e"])
@@ -207,7 +208,7 @@ async def test_a_client_that_reads_no_results_is_read_no_further(tmp_path: Path)
 async def test_one_prompt_fills_the_cache_for_those_that_begin_alike_if_there_is_enough_to_cache(
     tmp_path: Path, words: int, together: bool
 ) -> None:
-    scenario = ScenarioBuilder(pace={"first_token_ms": 60}).default_response("fine").build()
+    scenario = ScriptBuilder(pace={"first_token_ms": 60}).default_response("fine").build()
     items = [item(name) for name in "abcd"]
     for one in items:
         one.prompt.system = "word " * words
@@ -240,4 +241,4 @@ async def test_a_provider_that_is_down_is_an_error_of_each_item(tmp_path: Path) 
     async with served(tmp_path, answer) as (_, channel):
         told = await results(channel, batch(item("a"), item("b")))
     for name in "ab":
-        assert isinstance(item_error_to_exception(told[name].error), UnavailableError)
+        assert isinstance(item_error_from_proto(told[name].error), UnavailableError)

@@ -12,10 +12,10 @@ from google.protobuf.duration_pb2 import Duration
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
-from peripety.client.channel import open_channel
 from peripety.errors import AlreadyExistsError, InvalidArgumentError
-from peripety.gateway.bind import bind
-from peripety.rpc.app import serve_bound
+from peripety.gateway.setup import register_service
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve_registered
 from support.apps import config_for
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def gateway(tmp_path: Path) -> AsyncIterator[GatewayServiceAsyncStub]:
-    async with serve_bound(config_for(tmp_path), [bind]) as app, open_channel(app.address) as channel:
+    async with (
+        serve_registered(config_for(tmp_path), [register_service]) as app,
+        open_channel(app.address) as channel,
+    ):
         yield GatewayServiceStub(channel)
 
 

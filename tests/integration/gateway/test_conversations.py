@@ -21,7 +21,7 @@ from peripety.errors import (
     NotFoundError,
     ResourceExhaustedError,
 )
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.llmsim.script.files import ScriptBuilder
 from support.providers import PROVIDERS, config_of
 from support.service import channel_to
 from support.simulator import Served, served
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceAsyncStub
+
 
 ANTHROPIC, OPENAI = PROVIDERS[0], PROVIDERS[1]
 SYSTEM = "Stay with these instructions. " * 400
@@ -84,7 +85,7 @@ def new_id() -> str:
 
 @pytest.fixture
 def model() -> Iterator[Served]:
-    scenario = ScenarioBuilder().respond_to("broken", "no JSON at all").respond_to_any("an answer of words")
+    scenario = ScriptBuilder().respond_to("broken", "no JSON at all").respond_to_any("an answer of words")
     with served(scenario.build()) as server:
         yield server
 

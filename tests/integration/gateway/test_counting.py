@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.facade import Client
-from peripety.config import ProviderName
+from peripety.client.client import Client
+from peripety.core.config import ProviderName
 from peripety.errors import InvalidArgumentError, NotFoundError
 from support.providers import PROVIDERS, Spoken
 from support.service import channel_to
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.simulator import Served
+
 
 SCENARIO = '[[responses]]\npattern = { type = "any" }\nresponse = "fine"\n'
 TOOL = pb.Tool(name="measure", description="Reads a gauge.", input_schema=b'{"type": "object"}')

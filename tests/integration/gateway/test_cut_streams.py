@@ -13,28 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.core.concurrency import closing
 from peripety.errors import UnavailableError
-from peripety.gateway.model import (
-    ChatMessage,
-    GenerateRequest,
-    Reasoning,
-    ReasoningDelta,
-    Text,
-    TextDelta,
-    Tool,
-    ToolCall,
-    ToolCallDelta,
-)
-from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.failures import Failures
-from peripety.gateway.providers.framing import Framing
-from peripety.gateway.providers.http import HttpProvider
-from peripety.gateway.providers.ndjson import NdjsonDecoder
-from peripety.gateway.providers.registry import WIRES, Providers
-from peripety.gateway.providers.settings import endpoint_of
-from peripety.gateway.providers.sse import SseDecoder
-from peripety.gateway.streams import following
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.gateway.providers.error_mapping import ErrorMapper
+from peripety.gateway.providers.http_provider import HttpProvider
+from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.providers.registry import WIRES, ProviderRegistry, endpoint_of
+from peripety.gateway.providers.stream_framing import NdjsonDecoder, SseDecoder, StreamFraming
+from peripety.gateway.types.message import ChatMessage, Reasoning, Text, Tool, ToolCall
+from peripety.gateway.types.request import GenerateRequest
+from peripety.gateway.types.response import ReasoningDelta, TextDelta, ToolCallDelta
+from peripety.llmsim.script.files import ScriptBuilder
 from support.providers import PROVIDERS, config_of
 from support.simulator import served
 from support.upstream import upstream
@@ -42,13 +31,13 @@ from support.upstream import upstream
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from peripety.gateway.model import Part
-    from peripety.gateway.providers.base import Call, ProviderEvent
-    from peripety.gateway.providers.endpoint import Endpoint
-    from peripety.gateway.providers.wire import Wire
+    from peripety.gateway.providers.provider import Endpoint, ProviderCall, ProviderEvent
+    from peripety.gateway.providers.wire import WireProtocol
+    from peripety.gateway.types.message import Part
     from support.providers import Spoken
     from support.simulator import Served
     from support.upstream import Reply, Request
+
 
 ANSWER: dict[str, Any] = {
     "reasoning": "hm é",
@@ -64,9 +53,9 @@ STEP = 1 if "PERIPETY_WHOLE_MATRIX" in os.environ else 89
 class Recorded:
     """A call, and what a provider sent in answer to it."""
 
-    wire: Wire
+    wire: WireProtocol
     endpoint: Endpoint
-    call: Call
+    call: ProviderCall
     data: bytes
 
     def said(self, data: bytes) -> tuple[list[ProviderEvent], bool]:
@@ -80,9 +69,9 @@ class Reading:
 
     def __init__(self, recorded: Recorded) -> None:
         wire, call = recorded.wire, recorded.call
-        failures = Failures(recorded.endpoint, call.model, wire.vocabulary)
+        failures = ErrorMapper(recorded.endpoint, call.model, wire.vocabulary)
         self.answer = wire.answer(call, wire.body(call), failures)
-        self._decoder = SseDecoder() if wire.framing is Framing.EVENTS else NdjsonDecoder()
+        self._decoder = SseDecoder() if wire.framing is StreamFraming.EVENTS else NdjsonDecoder()
 
     def feed(self, data: bytes) -> list[ProviderEvent]:
         events = self._decoder.feed(data)
@@ -92,7 +81,7 @@ class Reading:
 
 @pytest.fixture(scope="module")
 def simulator() -> Iterator[Served]:
-    with served(ScenarioBuilder().respond_to_any(ANSWER).build()) as simulator:
+    with served(ScriptBuilder().respond_to_any(ANSWER).build()) as simulator:
         yield simulator
 
 
@@ -101,7 +90,7 @@ def recorded(simulator: Served, request: pytest.FixtureRequest) -> Recorded:
     spoken: Spoken = request.param
     config = config_of(spoken, simulator.url)
     wire, endpoint = WIRES[spoken.name], endpoint_of(spoken.name, config)
-    _, call = Providers(config).select(QUESTION)
+    _, call = ProviderRegistry(config).select(QUESTION)
     asked = urllib.request.Request(  # noqa: S310 - it is the scripted LLM
         endpoint.base_url + wire.path(call),
         json.dumps(wire.body(call).document).encode(),
@@ -172,8 +161,8 @@ async def test_a_connection_that_ends_at_any_byte_ends_in_the_answer_or_in_its_e
                 sent = recorded.data[:place]
                 expected, complete = recorded.said(sent)
                 events, error = await asked(provider, recorded.call)
-                ends = [event for event in events if isinstance(event, Finished)]
-                deltas = [event for event in events if not isinstance(event, Finished)]
+                ends = [event for event in events if isinstance(event, AnswerFinished)]
+                deltas = [event for event in events if not isinstance(event, AnswerFinished)]
                 assert in_words(deltas) == in_words(expected)
                 assert [in_words(end.parts) for end in ends] == ([in_words(expected)] if complete else [])
                 assert complete or (error is not None and error.code == "STREAM_TRUNCATED")
@@ -181,10 +170,12 @@ async def test_a_connection_that_ends_at_any_byte_ends_in_the_answer_or_in_its_e
             await provider.aclose()
 
 
-async def asked(provider: HttpProvider, call: Call) -> tuple[list[ProviderEvent], UnavailableError | None]:
+async def asked(
+    provider: HttpProvider, call: ProviderCall
+) -> tuple[list[ProviderEvent], UnavailableError | None]:
     events: list[ProviderEvent] = []
     try:
-        async with following(provider.stream(call)) as arriving:
+        async with closing(provider.stream(call)) as arriving:
             async for event in arriving:
                 events += [event]
     except UnavailableError as error:

@@ -10,21 +10,31 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import context
-from peripety.client.channel import open_channel
-from peripety.config import Config, ProviderLimits, ProviderName
+from peripety.core import call_context
+from peripety.core.call_context import Clock
+from peripety.core.config import Config, ProviderLimits, ProviderName
+from peripety.engine.patterns.syntax import Pattern
 from peripety.errors import PeripetyError, ResourceExhaustedError
-from peripety.gateway.bind import bind
-from peripety.gateway.calling import Caller
-from peripety.gateway.calling.clock import Clock
-from peripety.gateway.gateway import LocalModelGateway
-from peripety.gateway.model import ChatMessage, Completed, GenerateRequest, TextDelta
-from peripety.gateway.providers.registry import Providers
+from peripety.gateway.calls.executor import CallExecutor
+from peripety.gateway.local_gateway import LocalModelGateway
+from peripety.gateway.providers.registry import ProviderRegistry
 from peripety.gateway.remote import RemoteModelGateway
-from peripety.rpc.app import serve_bound
-from peripety.sim.patterns import Pattern
-from peripety.simulator.failures import KINDS
-from peripety.simulator.scenario.model import ClockMode, CountScope, Failure, Pace, Response, Rule, Scenario
+from peripety.gateway.setup import register_service
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest
+from peripety.gateway.types.response import Completed, TextDelta
+from peripety.llmsim.faults.kinds import KINDS
+from peripety.llmsim.script.types import (
+    ClockMode,
+    CountScope,
+    Fault,
+    Pace,
+    Script,
+    ScriptResponse,
+    ScriptRule,
+)
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve_registered
 from support.apps import config_for
 from support.simulator import served
 
@@ -34,15 +44,16 @@ if TYPE_CHECKING:
 
     from support.simulator import Served
 
+
 QUESTION = GenerateRequest(None, (ChatMessage.user("u"),))
 TEXT = "one two three four five"
 
 
-def failing(kind: str, times: int | None = None, pace: Pace | None = None, **settings: Any) -> Scenario:
+def failing(kind: str, times: int | None = None, pace: Pace | None = None, **settings: Any) -> Script:
     """Fails so often, by the clock on the wall, and answers from then on."""
-    failure = Failure(kind, {**KINDS[kind].defaults, **settings}, times)
-    rule = Rule(Pattern(), Response(TEXT, pace=pace), failure)
-    return Scenario((rule,), clock=ClockMode.REAL, counts=CountScope.SHARED)
+    failure = Fault(kind, {**KINDS[kind].defaults, **settings}, times)
+    rule = ScriptRule(Pattern(), ScriptResponse(TEXT, pace=pace), failure)
+    return Script((rule,), clock=ClockMode.REAL, counts=CountScope.SHARED)
 
 
 def settings_for(server: Served, **config: Any) -> dict[str, Any]:
@@ -82,7 +93,7 @@ class Setting:
 
 
 @asynccontextmanager
-async def facing(scenario: Scenario, **config: Any) -> AsyncIterator[Setting]:
+async def facing(scenario: Script, **config: Any) -> AsyncIterator[Setting]:
     pauses: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -91,8 +102,8 @@ async def facing(scenario: Scenario, **config: Any) -> AsyncIterator[Setting]:
 
     with served(scenario) as server:
         settings = Config(**settings_for(server, **config))
-        providers = Providers(settings)
-        gateway = LocalModelGateway(providers, Caller(settings, Clock(sleep=sleep), Random(7)))
+        providers = ProviderRegistry(settings)
+        gateway = LocalModelGateway(providers, CallExecutor(settings, Clock(sleep=sleep), Random(7)))
         try:
             yield Setting(server, gateway, pauses)
         finally:
@@ -172,7 +183,7 @@ async def test_after_the_first_token_nothing_is_asked_again(
 
 async def test_a_provider_that_hangs_costs_the_caller_its_time_and_no_second_request() -> None:
     async with facing(failing("hang")) as setting:
-        context.enter_call(request_id=None, timeout=0.3)
+        call_context.begin_call(request_id=None, timeout=0.3)
         assert await setting.ask() == "DEADLINE_EXCEEDED"
         assert setting.requests == 1
 
@@ -196,16 +207,16 @@ async def test_an_outage_costs_at_most_a_tenth_more_requests_than_callers(kind: 
 async def test_over_grpc_an_answer_says_how_many_requests_it_took(tmp_path: Path) -> None:
     with served(failing("overloaded", times=1)) as server:
         config = config_for(tmp_path, **settings_for(server))
-        async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+        async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
             assert (await RemoteModelGateway(channel).generate(QUESTION)).calls == 2
 
 
 async def test_over_grpc_a_limit_that_is_used_up_says_when_to_come_back(tmp_path: Path) -> None:
     limits = {"generic": ProviderLimits(requests_per_minute=1)}
-    with served(Scenario(default_response=Response(TEXT))) as server:
+    with served(Script(default_response=ScriptResponse(TEXT))) as server:
         config = config_for(tmp_path, **settings_for(server, limits=limits, default_deadline_seconds=20))
-        async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
-            context.enter_call(request_id=None, timeout=20)
+        async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
+            call_context.begin_call(request_id=None, timeout=20)
             gateway = RemoteModelGateway(channel)
             await gateway.generate(QUESTION)
             with pytest.raises(ResourceExhaustedError) as caught:

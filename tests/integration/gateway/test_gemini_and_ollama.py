@@ -6,12 +6,13 @@ import json
 
 import pytest
 
-from peripety.config import ProviderName
+from peripety.core.config import ProviderName
 from peripety.errors import ResourceExhaustedError
-from peripety.gateway.model import ChatMessage, GenerateRequest
-from peripety.gateway.providers.registry import Providers
-from peripety.simulator.scenario.builder import ScenarioBuilder
-from peripety.simulator.truth import tokens
+from peripety.gateway.providers.registry import ProviderRegistry
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest
+from peripety.llmsim.provider_rules import models
+from peripety.llmsim.script.files import ScriptBuilder
 from support.providers import KEY, PROVIDERS, config_of, gateway_of
 from support.simulator import served
 from support.upstream import Reply, Request, upstream
@@ -38,8 +39,8 @@ async def test_the_key_of_gemini_is_in_a_header_and_nowhere_else() -> None:
 
 
 async def test_gemini_counts_the_tokens_that_it_then_reads() -> None:
-    with served(ScenarioBuilder().default_response("b").build()) as server:
-        providers = Providers(config_of(GEMINI, server.url))
+    with served(ScriptBuilder().default_response("b").build()) as server:
+        providers = ProviderRegistry(config_of(GEMINI, server.url))
         provider, call = providers.select(QUESTION)
         counted = await provider.count_tokens(call)
         await providers.aclose()
@@ -49,7 +50,7 @@ async def test_gemini_counts_the_tokens_that_it_then_reads() -> None:
 
 async def test_when_to_come_back_is_read_from_the_body_of_geminis_error() -> None:
     limited = {"type": "rate_limit", "retry_after": 90}
-    with served(ScenarioBuilder().respond_to_any(failure=limited).build()) as server:
+    with served(ScriptBuilder().respond_to_any(failure=limited).build()) as server:
         async with gateway_of(GEMINI, server.url) as gateway:
             with pytest.raises(ResourceExhaustedError) as caught:
                 await gateway.generate(QUESTION)
@@ -58,7 +59,7 @@ async def test_when_to_come_back_is_read_from_the_body_of_geminis_error() -> Non
 
 async def test_ollama_reads_the_whole_of_a_long_prompt() -> None:
     said = (ChatMessage.user(LONG), ChatMessage.assistant("b"), ChatMessage.user("c"))
-    with served(ScenarioBuilder().default_response("d").build()) as server:
+    with served(ScriptBuilder().default_response("d").build()) as server:
         async with gateway_of(OLLAMA, server.url) as gateway:
             completion = await gateway.generate(GenerateRequest("s", said, max_output_tokens=10))
-    assert completion.usage.input_tokens > tokens.count(LONG) > 4096
+    assert completion.usage.input_tokens > models.count_tokens(LONG) > 4096

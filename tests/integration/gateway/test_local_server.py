@@ -14,16 +14,17 @@ from urllib.request import urlopen
 import pytest
 
 from peripety.api.session.v1 import session_pb2
-from peripety.gateway.calling import Caller
-from peripety.gateway.conversations import Conversation
-from peripety.gateway.gateway import LocalModelGateway
-from peripety.gateway.model import GenerateRequest, Options, ResponseSchema, SchemaMethod, SchemaReport
-from peripety.gateway.providers.registry import Providers
-from peripety.policies.compiling.generator import ScenarioGeneratorSession
-from peripety.policies.compiling.material import material, system_text
-from peripety.policies.model import CompileOrder, Expectation, ScenarioFeedback, TestScenario, ToolAnnotation
-from peripety.rpc.app import serve
-from peripety.sim import ToolRequest
+from peripety.engine import ToolRequest
+from peripety.gateway.calls.executor import CallExecutor
+from peripety.gateway.conversations.conversation import Conversation
+from peripety.gateway.local_gateway import LocalModelGateway
+from peripety.gateway.providers.registry import ProviderRegistry
+from peripety.gateway.types.request import GenerateRequest, GenerationOptions, ResponseSchema
+from peripety.gateway.types.response import SchemaMethod, SchemaReport
+from peripety.policy.authoring.prompts import authoring_system_text, prompt_material
+from peripety.policy.authoring.scenario_authors import ScenarioGeneratorSession
+from peripety.policy.types import AnnotatedTool, CompileOrder, Expectation, ScenarioFeedback, TestScenario
+from peripety.server.app import serve
 from support.api import Api, turn_request
 from support.apps import config_for
 from support.local_server import local_server
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from peripety.gateway.model import GatewayEvent
+    from peripety.gateway.types.response import GatewayEvent
+
 
 REQUIRED = os.environ.get("PERIPETY_REQUIRE_LLM") == "1"
 
@@ -72,9 +74,9 @@ class Steady(LocalModelGateway):
 async def asking(url: str, data: Path) -> AsyncIterator[Steady]:
     settings: dict[str, Any] = {"model_provider": "generic", "openai_api_base": url, "model_name": "any"}
     config = config_for(data, **settings)
-    providers = Providers(config)
+    providers = ProviderRegistry(config)
     try:
-        yield Steady(providers, Caller(config))
+        yield Steady(providers, CallExecutor(config))
     finally:
         await providers.aclose()
 
@@ -93,10 +95,10 @@ async def test_a_real_model_answers_to_a_schema_and_caches_the_conversation(
     async with conversing(url, tmp_path, "Name a thing and an amount of it.") as conversation:
         schema = ResponseSchema("thing", SCHEMA)
         first = await conversation.send(
-            "first", schema=schema, options=Options(max_output_tokens=200, seed=1)
+            "first", schema=schema, options=GenerationOptions(max_output_tokens=200, seed=1)
         )
         second = await conversation.send(
-            "second", schema=schema, options=Options(max_output_tokens=200, seed=1)
+            "second", schema=schema, options=GenerationOptions(max_output_tokens=200, seed=1)
         )
     assert set(first.value or {}) == set(second.value or {}) == {"name", "amount"}
     assert first.schema_report == SchemaReport(SchemaMethod.GRAMMAR)
@@ -110,7 +112,9 @@ async def test_every_turn_reads_more_of_a_long_conversation_from_the_cache(
     asked = [f"Gauge {number} reads {number * number}." for number in range(10)]
     async with conversing(served[1], tmp_path, "Say in a few words what each reading means.") as conversation:
         for text in asked:
-            await conversation.send(text, options=Options(max_output_tokens=12, temperature=0.0, seed=1))
+            await conversation.send(
+                text, options=GenerationOptions(max_output_tokens=12, temperature=0.0, seed=1)
+            )
     usage = [turn.completion.usage for turn in conversation.turns]
     read = [each.cache_read_tokens for each in usage]
     assert all(earlier < later for earlier, later in pairwise(read)), read
@@ -123,11 +127,11 @@ async def test_scenarios_are_written_in_a_conversation_that_is_read_from_the_cac
     served: tuple[list[str], str], tmp_path: Path
 ) -> None:
     path = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-    tool = ToolAnnotation("alpha", "read", "Reads a file.", path, (("/path", "source_path"),), read_only=True)
+    tool = AnnotatedTool("alpha", "read", "Reads a file.", path, (("/path", "source_path"),), read_only=True)
     order = CompileOrder("Whatever lies below /a may be read. Nothing else may.", (tool,))
     gap = TestScenario("a neighbour", ToolRequest("alpha", "read", {"path": "/ab"}), Expectation.DENY)
     async with asking(served[1], tmp_path) as gateway:
-        system = system_text("scenarios", material(order, order.tools))
+        system = authoring_system_text("scenarios", prompt_material(order, order.tools))
         session = ScenarioGeneratorSession(gateway, system, order.tools)
         await session.generate()
         await session.regenerate(ScenarioFeedback(probes=(gap,)))

@@ -16,25 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.core.concurrency import closing
+from peripety.engine.schema_validation import validate_against_schema as validated
 from peripety.errors import PeripetyError
-from peripety.gateway.model import (
-    ChatMessage,
+from peripety.gateway.providers.registry import WIRES
+from peripety.gateway.types.message import ChatMessage, Reasoning, Tool
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import (
     Completed,
-    GenerateRequest,
-    Reasoning,
     ReasoningDelta,
     Repairing,
-    ResponseSchema,
     StopReason,
     TextDelta,
-    Tool,
     ToolCallDelta,
 )
-from peripety.gateway.providers.registry import WIRES
-from peripety.gateway.streams import following
-from peripety.sim.schema import check as validated
-from peripety.simulator.failures import KINDS
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.llmsim.faults.kinds import KINDS
+from peripety.llmsim.script.files import ScriptBuilder
 from support.providers import KEY, PROVIDERS, gateway_of
 from support.repository import ROOT
 from support.simulator import served
@@ -42,11 +39,12 @@ from support.simulator import served
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.gateway.gateway import LocalModelGateway
-    from peripety.gateway.model import Completion, GatewayEvent
-    from peripety.simulator.scenario.model import Scenario
+    from peripety.gateway.local_gateway import LocalModelGateway
+    from peripety.gateway.types.response import Completion, GatewayEvent
+    from peripety.llmsim.script.types import Script
     from support.providers import Spoken
     from support.simulator import Served
+
 
 TEXT = "one two three four € five six"
 THOUGHT = "hm hm hm"
@@ -146,8 +144,8 @@ def prompt(kind: str, task: str, place: int) -> str:
     return f"[{kind}/{task}/{place}]"
 
 
-def scenario() -> Scenario:
-    builder = ScenarioBuilder().respond_to("That answer was refused", RESPONSES["structured"])
+def scenario() -> Script:
+    builder = ScriptBuilder().respond_to("That answer was refused", RESPONSES["structured"])
     for kind, task in product(("none", *KINDS), RESPONSES):
         for place, failure in enumerate(failures(kind, task)):
             spoilt = {} if failure is None else {"failure": failure}
@@ -184,7 +182,7 @@ class Seen:
 async def streamed(gateway: LocalModelGateway, request: GenerateRequest) -> Seen:
     events: list[GatewayEvent] = []
     try:
-        async with following(gateway.stream(request)) as arriving:
+        async with closing(gateway.stream(request)) as arriving:
             async for event in arriving:
                 if isinstance(event, Completed):
                     return Seen(tuple(events), event.completion)

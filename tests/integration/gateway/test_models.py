@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.channel import open_channel
-from peripety.client.facade import Client
-from peripety.config import ProviderName
+from peripety.client.client import Client
+from peripety.core.config import ProviderName
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.bind import bind
-from peripety.rpc.app import serve_bound
+from peripety.gateway.setup import register_service
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve_registered
 from support.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
 
 MINE = """
 [[model]]
@@ -49,7 +50,7 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
         model_name="alpha",
         models=mine,
     )
-    async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+    async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
         yield Client(channel)
 
 

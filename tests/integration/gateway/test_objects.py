@@ -12,13 +12,13 @@ import jsonschema
 import pytest
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.facade import Client
-from peripety.config import ProviderName
+from peripety.client.client import Client
+from peripety.core.config import ProviderName
 from peripety.errors import FailedPreconditionError, PeripetyError
-from peripety.gateway.objects.salvaging import whole_members
-from peripety.gateway.objects.structured import used_until
-from peripety.gateway.providers.schemas import ANSWER_TOOL
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
+from peripety.gateway.structured_output.json_repair import complete_members
+from peripety.gateway.structured_output.validator import usage_until
+from peripety.llmsim.script.files import ScriptBuilder
 from support.growing import begins
 from support.providers import PROVIDERS, Spoken
 from support.service import channel_to
@@ -29,7 +29,8 @@ from support.spoiling import corpus
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from peripety.simulator.scenario.model import Scenario
+    from peripety.llmsim.script.types import Script
+
 
 SCHEMA = {
     "type": "object",
@@ -71,7 +72,7 @@ def asking(text: str = "Read the gauges.", schema: Any = None, model: str = "") 
 
 
 async def events_of(
-    tmp_path: Path, spoken: Spoken, scenario: Scenario, request: pb.GenerateObjectRequest
+    tmp_path: Path, spoken: Spoken, scenario: Script, request: pb.GenerateObjectRequest
 ) -> list[pb.GenerateObjectResponse]:
     with served(scenario) as server:
         async with channel_to(tmp_path, spoken, server.url) as channel:
@@ -88,7 +89,7 @@ def partials(events: list[pb.GenerateObjectResponse]) -> list[Any]:
 async def test_an_object_grows_and_its_report_says_how_it_was_asked_for(
     tmp_path: Path, spoken: Spoken
 ) -> None:
-    scenario = ScenarioBuilder(pace=PACE).default_response({"json": VALUE}).build()
+    scenario = ScriptBuilder(pace=PACE).default_response({"json": VALUE}).build()
     events = await events_of(tmp_path, spoken, scenario, asking())
     shown, completed = partials(events), events[-1].completed
     assert shown
@@ -103,7 +104,7 @@ async def test_an_object_grows_and_its_report_says_how_it_was_asked_for(
 async def test_the_arguments_of_the_answer_tool_are_shown_like_any_answer(
     tmp_path: Path, answer: dict[str, Any]
 ) -> None:
-    scenario = ScenarioBuilder(pace=PACE).default_response(answer).build()
+    scenario = ScriptBuilder(pace=PACE).default_response(answer).build()
     request = asking(schema=NESTED, model="anthropic/claude-haiku-4-5")
     events = await events_of(tmp_path, PROVIDERS[0], scenario, request)
     completed = events[-1].completed
@@ -124,12 +125,12 @@ async def test_an_advisory_answer_that_was_cut_off_comes_with_what_was_whole_of_
     request = asking()
     request.schema.advisory = True
     events = await events_of(
-        tmp_path, spoken, ScenarioBuilder(pace=PACE).default_response(cut).build(), request
+        tmp_path, spoken, ScriptBuilder(pace=PACE).default_response(cut).build(), request
     )
     completed = events[-1].completed
     assert (completed.calls, completed.repaired, completed.HasField("value")) == (1, False, False)
     assert [finding.code for finding in completed.findings] == ["TRUNCATED"]
-    assert whole_members(completed.text, {"gauges"}) == {"name": "alpha", "gauges": [1, 2]}
+    assert complete_members(completed.text, {"gauges"}) == {"name": "alpha", "gauges": [1, 2]}
 
 
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
@@ -137,7 +138,7 @@ async def test_what_was_shown_of_a_refused_answer_is_void(tmp_path: Path, spoken
     wrong = {"name": "", "gauges": [1, 1], "note": "this breaks what the provider could not be told"}
     right = {"name": "alpha", "gauges": [1], "note": "this is another note, which is quite long"}
     scenario = (
-        ScenarioBuilder(pace=PACE)
+        ScriptBuilder(pace=PACE)
         .respond_to("That answer was refused", {"json": right})
         .default_response({"json": wrong})
         .build()
@@ -158,10 +159,10 @@ async def test_what_was_shown_of_a_refused_answer_is_void(tmp_path: Path, spoken
 
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_an_answer_that_never_becomes_valid_tells_what_it_cost(tmp_path: Path, spoken: Spoken) -> None:
-    scenario = ScenarioBuilder().default_response({"text": "I would rather not.", "stop": "length"}).build()
+    scenario = ScriptBuilder().default_response({"text": "I would rather not.", "stop": "length"}).build()
     with pytest.raises(FailedPreconditionError) as caught:
         await events_of(tmp_path, spoken, scenario, asking())
-    used = used_until(caught.value)
+    used = usage_until(caught.value)
     assert caught.value.code == "ANSWER_INVALID"
     assert caught.value.violations[0].reason.startswith("TRUNCATED")
     assert used is not None
@@ -177,7 +178,7 @@ async def test_spoilt_answers_become_valid_at_once_or_when_asked_for_again(
 ) -> None:
     good = {"name": "alpha", "count": 1, "items": []}
     texts = [text for _, text in corpus(1) if _sendable(text)]
-    builder = ScenarioBuilder().respond_to("That answer was refused", {"json": good})
+    builder = ScriptBuilder().respond_to("That answer was refused", {"json": good})
     for number, text in enumerate(texts):
         builder.respond_to_regex(rf"^number {number}\b", {"text": text})
     validator = jsonschema.Draft202012Validator(SPOILT_SCHEMA)

@@ -8,26 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.config import ProviderName
-from peripety.gateway.model import (
-    CacheBlock,
-    CacheBreakpoint,
-    CacheTTL,
-    ChatMessage,
-    ChatRole,
-    Completion,
-    GenerateRequest,
-    ResponseSchema,
-    SchemaMethod,
-    StopReason,
-    Tool,
-    ToolResult,
-)
-from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.registry import Providers
-from peripety.gateway.tool_names import to_wire_name
-from peripety.simulator.capture import Answered
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.core.config import ProviderName
+from peripety.gateway.message_normalization import to_wire_name
+from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.providers.registry import ProviderRegistry
+from peripety.gateway.types.message import ChatMessage, ChatRole, Tool, ToolResult
+from peripety.gateway.types.request import CacheTTL, GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, Completion, SchemaMethod, StopReason
+from peripety.llmsim.capture import AnsweredOutcome
+from peripety.llmsim.script.files import ScriptBuilder
 from support.providers import KEY, PROVIDERS, config_of, gateway_of
 from support.simulator import served
 from support.upstream import Reply, Request, event, upstream
@@ -36,8 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from peripety.gateway.gateway import LocalModelGateway
+    from peripety.gateway.local_gateway import LocalModelGateway
     from support.providers import Spoken
+
 
 METHODS = {
     ProviderName.OPENAI: SchemaMethod.NATIVE,
@@ -74,7 +64,7 @@ def results(completion: Completion) -> ChatMessage:
 @each
 async def test_calls_come_together_and_their_results_lead_to_the_answer(spoken: Spoken) -> None:
     scenario = (
-        ScenarioBuilder()
+        ScriptBuilder()
         .respond_to("look", {"reasoning": "hm", "text": "I look.", "tool_calls": CALLS})
         .then("It is 1.")
         .build()
@@ -95,7 +85,7 @@ async def test_calls_come_together_and_their_results_lead_to_the_answer(spoken: 
 
 @each
 async def test_a_schema_is_held_to_in_the_way_of_the_provider(spoken: Spoken) -> None:
-    scenario = ScenarioBuilder().respond_to_any({"json": {"a": 1}}).build()
+    scenario = ScriptBuilder().respond_to_any({"json": {"a": 1}}).build()
     with served(scenario) as server:
         async with gateway_of(spoken, server.url) as gateway:
             answer = await ask(gateway, [ChatMessage.user("u")], schema=ResponseSchema("thing", DOCUMENT))
@@ -106,7 +96,7 @@ async def test_a_schema_is_held_to_in_the_way_of_the_provider(spoken: Spoken) ->
 
 @each
 async def test_every_turn_reads_more_of_a_conversation_from_the_cache(spoken: Spoken) -> None:
-    scenario = ScenarioBuilder().respond_to_any({"reasoning": "hm", "text": "a " * 300}).build()
+    scenario = ScriptBuilder().respond_to_any({"reasoning": "hm", "text": "a " * 300}).build()
     messages: list[ChatMessage] = []
     usage = []
     with served(scenario) as server:
@@ -122,7 +112,7 @@ async def test_every_turn_reads_more_of_a_conversation_from_the_cache(spoken: Sp
     assert all(earlier < later for earlier, later in pairwise(read)), read
     # What the provider says that it billed is what is told to the caller.
     for told, outcome in zip(usage, outcomes, strict=True):
-        assert isinstance(outcome, Answered)
+        assert isinstance(outcome, AnsweredOutcome)
         billed = outcome.usage
         assert (told.input_tokens, told.cache_read_tokens) == (billed.input, billed.read)
         assert told.cache_write_tokens == sum(billed.written.values())
@@ -131,7 +121,7 @@ async def test_every_turn_reads_more_of_a_conversation_from_the_cache(spoken: Sp
 
 async def test_a_conversation_moves_from_provider_to_provider_with_its_calls() -> None:
     scenario = (
-        ScenarioBuilder()
+        ScriptBuilder()
         .respond_to("look", {"reasoning": "hm", "text": "I look.", "tool_calls": CALLS})
         .respond_to_any("It is 1.", tool_result="is 1")
         .build()
@@ -150,16 +140,16 @@ async def test_a_conversation_moves_from_provider_to_provider_with_its_calls() -
 
 async def test_breakpoints_are_written_and_found_again() -> None:
     point = CacheBreakpoint(CacheBlock.SYSTEM, CacheTTL.FIVE_MINUTES)
-    scenario = ScenarioBuilder().respond_to_any("a").build()
+    scenario = ScriptBuilder().respond_to_any("a").build()
     with served(scenario) as server:
         for name in (ProviderName.OPENAI, ProviderName.OPENAI_RESPONSES):
-            providers = Providers(config_of(SPOKEN[name], server.url, model_name="gpt-6-sol"))
+            providers = ProviderRegistry(config_of(SPOKEN[name], server.url, model_name="gpt-6-sol"))
             usage = []
             for text in ("u", "v"):
                 provider, call = providers.select(GenerateRequest(LONG, (ChatMessage.user(text),)))
                 call = replace(call, breakpoints=(point,))
                 *_, end = [item async for item in provider.stream(call)]
-                assert isinstance(end, Finished)
+                assert isinstance(end, AnswerFinished)
                 usage.append(end.usage)
             await providers.aclose()
             assert usage[0].cache_write_tokens > 4_000
@@ -220,13 +210,13 @@ async def test_thoughts_are_sent_back_as_they_came() -> None:
 
 
 async def test_the_tokens_of_a_prompt_are_counted_before_it_is_sent() -> None:
-    scenario = ScenarioBuilder().respond_to_any("a").build()
+    scenario = ScriptBuilder().respond_to_any("a").build()
     with served(scenario) as server:
-        providers = Providers(config_of(SPOKEN[ProviderName.OPENAI_RESPONSES], server.url))
+        providers = ProviderRegistry(config_of(SPOKEN[ProviderName.OPENAI_RESPONSES], server.url))
         request = GenerateRequest(LONG, (ChatMessage.user("u"),), tools=TOOLS)
         provider, call = providers.select(request)
         counted = await provider.count_tokens(call)
         *_, end = [item async for item in provider.stream(call)]
         await providers.aclose()
-    assert isinstance(end, Finished)
+    assert isinstance(end, AnswerFinished)
     assert counted == end.usage.input_tokens

@@ -9,32 +9,35 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
-from peripety import context
+from peripety.core import call_context
+from peripety.core.concurrency import closing
 from peripety.errors import DeadlineError, FailedPreconditionError, PeripetyError, UnavailableError
-from peripety.gateway.model import ChatMessage, GenerateRequest, TextDelta
-from peripety.gateway.providers import transport
-from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.endpoint import Endpoint
-from peripety.gateway.providers.http import HttpProvider
-from peripety.gateway.providers.openai import GENERIC, ChatCompletionsWire
-from peripety.gateway.providers.transport import Timeouts
-from peripety.gateway.streams import following
+from peripety.gateway.providers import http_transport
+from peripety.gateway.providers.http_provider import HttpProvider
+from peripety.gateway.providers.http_transport import StreamTimeouts
+from peripety.gateway.providers.openai.dialect import GENERIC
+from peripety.gateway.providers.openai.response_stream import ChatCompletionsWire
+from peripety.gateway.providers.provider import AnswerFinished, Endpoint
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest
+from peripety.gateway.types.response import TextDelta
 from support.calls import call_of
 from support.upstream import DONE, Reply, Request, answering, delta, event, finish, upstream, usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+
 KEY = "sk-canary-1234567890"
 QUESTION = GenerateRequest("s", (ChatMessage.user("u"),))
-PATIENT = Timeouts()
-HASTY = Timeouts(connect=0.6, first_event=0.6, between_chunks=0.6)
+PATIENT = StreamTimeouts()
+HASTY = StreamTimeouts(connect=0.6, first_event=0.6, between_chunks=0.6)
 
 
 class Asking:
     """A provider for one test."""
 
-    def __init__(self, base_url: str, timeouts: Timeouts = PATIENT) -> None:
+    def __init__(self, base_url: str, timeouts: StreamTimeouts = PATIENT) -> None:
         endpoint = Endpoint("generic", base_url, SecretStr(KEY), "m")
         self.provider = HttpProvider(endpoint, ChatCompletionsWire(GENERIC), timeouts)
 
@@ -45,15 +48,15 @@ class Asking:
         await self.provider.aclose()
 
 
-async def ask(base_url: str, timeouts: Timeouts = PATIENT) -> tuple[str, Finished]:
+async def ask(base_url: str, timeouts: StreamTimeouts = PATIENT) -> tuple[str, AnswerFinished]:
     async with Asking(base_url, timeouts) as events:
         *texts, end = [event async for event in events]
-    assert isinstance(end, Finished)
+    assert isinstance(end, AnswerFinished)
     assert all(isinstance(text, TextDelta) for text in texts)
     return "".join(text.text for text in texts if isinstance(text, TextDelta)), end
 
 
-async def failure(base_url: str, timeouts: Timeouts = PATIENT) -> PeripetyError:
+async def failure(base_url: str, timeouts: StreamTimeouts = PATIENT) -> PeripetyError:
     with pytest.raises(PeripetyError) as caught:
         await ask(base_url, timeouts)
     return caught.value
@@ -124,7 +127,7 @@ async def test_leaving_early_closes_the_connection_to_the_provider() -> None:
         gone.set()
 
     async with asyncio.timeout(10), upstream(answer) as server, Asking(server.base_url) as events:
-        async with following(events):
+        async with closing(events):
             await anext(events)
         await gone.wait()
 
@@ -158,7 +161,7 @@ async def test_a_connection_serves_one_answer_after_the_other() -> None:
 async def test_nobody_waits_for_a_server_that_holds_its_connection_after_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transport, "_DRAIN_SECONDS", 0.02)
+    monkeypatch.setattr(http_transport, "_DRAIN_SECONDS", 0.02)
     gone = asyncio.Event()
 
     async def answer(_request: Request, reply: Reply) -> None:
@@ -318,7 +321,7 @@ async def test_the_callers_deadline_is_nearer_than_every_other_limit() -> None:
         await reply.left()
 
     async with upstream(answer) as server:
-        context.enter_call(request_id=None, timeout=0.1)
+        call_context.begin_call(request_id=None, timeout=0.1)
         error = await failure(server.base_url)
     assert isinstance(error, DeadlineError)
 

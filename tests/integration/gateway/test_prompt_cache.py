@@ -8,27 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.config import Config
-from peripety.gateway.calling import Caller
-from peripety.gateway.calling.clock import Clock
-from peripety.gateway.gateway import LocalModelGateway
-from peripety.gateway.model import (
-    CacheBlock,
-    CacheConfig,
-    ChatMessage,
-    Completion,
-    GenerateRequest,
-)
-from peripety.gateway.prompt_cache import Release, fan_out
-from peripety.gateway.providers.registry import Providers
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.core.call_context import Clock
+from peripety.core.config import Config
+from peripety.gateway.batch import WarmupPolicy, fan_out
+from peripety.gateway.calls.executor import CallExecutor
+from peripety.gateway.local_gateway import LocalModelGateway
+from peripety.gateway.providers.registry import ProviderRegistry
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import CacheConfig, GenerateRequest
+from peripety.gateway.types.response import CacheBlock, Completion
+from peripety.llmsim.script.files import ScriptBuilder
 from support.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+
 SYSTEM = "Answer in one word, whatever the question is. " * 400
-SCENARIO = ScenarioBuilder().default_response("Yes.")
+SCENARIO = ScriptBuilder().default_response("Yes.")
 ANTHROPIC, OPENAI, GPT = "anthropic/claude-opus-5-5", "openai/gpt-6.2-sol", "openai/gpt-4.1"
 
 
@@ -37,7 +34,7 @@ async def no_pause(_seconds: float) -> None:
 
 
 @asynccontextmanager
-async def asking(scenario: ScenarioBuilder = SCENARIO) -> AsyncIterator[LocalModelGateway]:
+async def asking(scenario: ScriptBuilder = SCENARIO) -> AsyncIterator[LocalModelGateway]:
     with served(scenario.build()) as server:
         settings: dict[str, Any] = {
             "anthropic_api_base": server.url,
@@ -46,9 +43,9 @@ async def asking(scenario: ScenarioBuilder = SCENARIO) -> AsyncIterator[LocalMod
             "openai_api_key": "k",
         }
         config = Config(**settings)
-        providers = Providers(config)
+        providers = ProviderRegistry(config)
         try:
-            yield LocalModelGateway(providers, Caller(config, Clock(sleep=no_pause)))
+            yield LocalModelGateway(providers, CallExecutor(config, Clock(sleep=no_pause)))
         finally:
             await providers.aclose()
 
@@ -82,7 +79,7 @@ async def test_the_cache_does_what_was_planned(model: str) -> None:
 
 
 async def test_every_attempt_is_planned_anew() -> None:
-    failing = ScenarioBuilder(failures=[{"type": "overloaded", "times": 1}]).default_response("Yes.")
+    failing = ScriptBuilder(failures=[{"type": "overloaded", "times": 1}]).default_response("Yes.")
     async with asking(failing) as gateway:
         first, second = await talk(gateway, 2)
     assert first.calls == 2
@@ -110,7 +107,7 @@ async def test_another_model_is_named_as_the_difference() -> None:
 async def test_of_many_requests_that_begin_alike_one_writes_and_the_others_read() -> None:
     async with asking() as gateway:
         requests = [turn(ChatMessage.user(f"{number}?")) for number in range(8)]
-        outcomes = [outcome async for outcome in fan_out(gateway, requests, Release.AT_FIRST_EVENT)]
+        outcomes = [outcome async for outcome in fan_out(gateway, requests, WarmupPolicy.AT_FIRST_EVENT)]
     usages = [outcome.result.usage for outcome in outcomes if isinstance(outcome.result, Completion)]
     assert len(usages) == 8
     assert sorted(usage.cache_read_tokens > 4_000 for usage in usages) == [False, *[True] * 7]

@@ -14,14 +14,15 @@ import pytest
 
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.channel import open_channel
-from peripety.client.facade import Client
-from peripety.config import ProviderName
+from peripety.client.client import Client
+from peripety.core.config import ProviderName
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.bind import bind
-from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseCacheMode, ResponseSchema
 from peripety.gateway.remote import RemoteModelGateway
-from peripety.rpc.app import serve_bound
+from peripety.gateway.setup import register_service
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest, ResponseCacheMode, ResponseSchema
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve_registered
 from support.apps import config_for
 from support.redis_server import RedisProcess
 from support.simulator import served
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from support.postgresql import PostgresqlProcess
     from support.simulator import Served
+
 
 OFF = pb.RESPONSE_CACHE_MODE_OFF
 USE = pb.RESPONSE_CACHE_MODE_USE
@@ -89,7 +91,7 @@ async def serving(tmp_path: Path, model: Served, **settings: Any) -> AsyncIterat
             **settings,
         },
     )
-    async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+    async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
         yield channel
 
 

@@ -13,9 +13,8 @@ import pytest
 
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.channel import open_channel
-from peripety.client.facade import Client
-from peripety.config import ProviderName
+from peripety.client.client import Client
+from peripety.core.config import ProviderName
 from peripety.errors import (
     DeadlineError,
     FailedPreconditionError,
@@ -25,21 +24,14 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.bind import bind
-from peripety.gateway.conversations import Conversation
-from peripety.gateway.model import (
-    Budget,
-    ChatMessage,
-    Completed,
-    GenerateRequest,
-    Repairing,
-    ResponseSchema,
-    StopReason,
-    TextDelta,
-    Usage,
-)
+from peripety.gateway.conversations.conversation import Conversation
 from peripety.gateway.remote import RemoteModelGateway
-from peripety.rpc.app import serve_bound
+from peripety.gateway.setup import register_service
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import Budget, GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import Completed, Repairing, StopReason, TextDelta, Usage
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve_registered
 from support.apps import config_for
 from support.upstream import DONE, Reply, Request, answering, delta, finish, upstream, usage
 
@@ -50,6 +42,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from support.upstream import Upstream
+
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 PROMPT = pb.Prompt(
@@ -67,7 +60,7 @@ async def served(
         config = config_for(
             tmp_path, model_provider=ProviderName.GENERIC, openai_api_base=server.base_url, model_name="m"
         )
-        async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+        async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
             yield server, channel
 
 
@@ -372,6 +365,9 @@ async def test_a_conversation_sends_the_same_beginning_every_time(tmp_path: Path
 
 
 async def test_without_a_model_the_offline_provider_answers(tmp_path: Path) -> None:
-    async with serve_bound(config_for(tmp_path), [bind]) as app, open_channel(app.address) as channel:
+    async with (
+        serve_registered(config_for(tmp_path), [register_service]) as app,
+        open_channel(app.address) as channel,
+    ):
         completion = await RemoteModelGateway(channel).generate(QUESTION)
     assert completion.provider == "offline"

@@ -14,12 +14,12 @@ import pytest
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
-from peripety.client.channel import open_channel
-from peripety.client.errors import from_rpc_error
-from peripety.config import DailyBudget, ProviderName
+from peripety.core.config import DailyBudget, ProviderName
 from peripety.errors import InvalidArgumentError, PeripetyError, ResourceExhaustedError
-from peripety.gateway.bind import bind
-from peripety.rpc.app import serve_bound
+from peripety.gateway.setup import register_service
+from peripety.rpc.channel import open_channel
+from peripety.rpc.status import from_rpc_error
+from peripety.server.app import serve_registered
 from support.apps import config_for
 from support.simulator import served
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.simulator import Served
+
 
 ANSWERS = """
 [[responses]]
@@ -100,7 +101,7 @@ async def serving(tmp_path: Path, model: Served, **settings: Any) -> AsyncIterat
             **settings,
         },
     )
-    async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+    async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
         yield Gateway(channel)
 
 

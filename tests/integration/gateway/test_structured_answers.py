@@ -11,15 +11,17 @@ import pytest
 from pydantic import SecretStr
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.channel import open_channel
-from peripety.client.facade import Client
-from peripety.config import ProviderName
+from peripety.client.client import Client
+from peripety.core.config import ProviderName
 from peripety.errors import FailedPreconditionError, Finding
-from peripety.gateway.bind import bind
-from peripety.gateway.conversations import Conversation
-from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseSchema, SchemaMethod
+from peripety.gateway.conversations.conversation import Conversation
 from peripety.gateway.remote import RemoteModelGateway
-from peripety.rpc.app import serve_bound
+from peripety.gateway.setup import register_service
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import SchemaMethod
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve_registered
 from support.apps import config_for
 from support.simulator import served
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import grpc.aio
+
 
 SCHEMA = {
     "type": "object",
@@ -66,7 +69,7 @@ async def gateway(
             openai_api_key=SecretStr("sk-test"),
             model_name="gpt-5",
         )
-        async with serve_bound(config, [bind]) as app, open_channel(app.address) as channel:
+        async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
             yield channel
 
 

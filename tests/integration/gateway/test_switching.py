@@ -5,23 +5,26 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from peripety.config import Config, ProviderLimits, ProviderName
-from peripety.gateway.calling import Caller
-from peripety.gateway.gateway import LocalModelGateway
-from peripety.gateway.model import ChatMessage, ChatRole, GenerateRequest, StopReason, Tool, ToolResult
-from peripety.gateway.providers.registry import Providers
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.core.config import Config, ProviderLimits, ProviderName
+from peripety.gateway.calls.executor import CallExecutor
+from peripety.gateway.local_gateway import LocalModelGateway
+from peripety.gateway.providers.registry import ProviderRegistry
+from peripety.gateway.types.message import ChatMessage, ChatRole, Tool, ToolResult
+from peripety.gateway.types.request import GenerateRequest
+from peripety.gateway.types.response import StopReason
+from peripety.llmsim.script.files import ScriptBuilder
 from support.providers import PROVIDERS, config_of
 from support.simulator import served
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import Completion
+    from peripety.gateway.types.response import Completion
     from support.providers import Spoken
+
 
 TOOL = Tool("gauge", "Reads a gauge.", {"type": "object"})
 CALLS = [{"tool": "gauge", "input": {"at": place}} for place in (1, 2)]
 SCENARIO = (
-    ScenarioBuilder()
+    ScriptBuilder()
     .respond_to("look", {"reasoning": "hm", "text": "I look.", "tool_calls": CALLS})
     .default_response({"reasoning": "well", "text": "It is 1."})
     .build()
@@ -44,8 +47,8 @@ def results(completion: Completion) -> ChatMessage:
 
 async def test_calls_of_each_provider_are_gone_on_with_by_the_next_one() -> None:
     with served(SCENARIO) as server:
-        providers = Providers(config := for_all(server.url))
-        gateway = LocalModelGateway(providers, Caller(config))
+        providers = ProviderRegistry(config := for_all(server.url))
+        gateway = LocalModelGateway(providers, CallExecutor(config))
         messages: list[ChatMessage] = []
 
         async def ask(spoken: Spoken, message: ChatMessage) -> Completion:

@@ -9,25 +9,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.model import (
+from peripety.gateway.message_normalization import to_wire_name
+from peripety.gateway.remote import RemoteModelGateway
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    Completed,
-    Completion,
-    GenerateRequest,
-    ResponseSchema,
-    StopReason,
     Text,
     Tool,
     ToolCall,
-    ToolCallDelta,
     ToolChoice,
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.remote import RemoteModelGateway
-from peripety.gateway.tool_names import to_wire_name
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import Completed, Completion, StopReason, ToolCallDelta
+from peripety.llmsim.script.files import ScriptBuilder
 from support.providers import PROVIDERS, Spoken
 from support.service import channel_to
 from support.simulator import served
@@ -37,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.simulator import Served
+
 
 PARAMETERS = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
 ALPHA = Tool("action:alpha", "Turns a gauge up.", PARAMETERS)
@@ -50,7 +47,7 @@ def calls(*wanted: tuple[str, Any]) -> dict[str, Any]:
 
 
 SCENARIO = (
-    ScenarioBuilder()
+    ScriptBuilder()
     .respond_to_any("It says 3.", tool_result="3 gauges")
     .respond_to_any(calls(CALLS[1]), tool_result="try the other")
     .respond_to("all of them", {"text": "Wait.", **calls(*CALLS)})
@@ -190,7 +187,7 @@ async def test_an_object_waits_for_the_tools_that_the_model_wants_called_first(
 ) -> None:
     schema = ResponseSchema("reading", {"type": "object", "properties": {"gauge": {"type": "integer"}}})
     scenario = (
-        ScenarioBuilder()
+        ScriptBuilder()
         .respond_to_any({"json": {"gauge": 3}}, tool_result="3 gauges")
         .respond_to_any(calls(CALLS[0]))
         .build()

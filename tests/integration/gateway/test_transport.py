@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from peripety import context
+from peripety.core import call_context
+from peripety.core.concurrency import closing
 from peripety.errors import DeadlineError, FailedPreconditionError, PeripetyError, UnavailableError
-from peripety.gateway.providers.transport import HttpTransport, Timeouts
-from peripety.gateway.streams import following
+from peripety.gateway.providers.http_transport import HttpTransport, StreamTimeouts
 from support.upstream import Reply, Request, upstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 
+
 KEY = "sk-canary-1234567890"
 HEADERS = {"Authorization": f"Bearer {KEY}"}
-PATIENT = Timeouts()
+PATIENT = StreamTimeouts()
 NDJSON = "application/x-ndjson"
 
 
@@ -29,7 +30,7 @@ def refuse(status: int, headers: Mapping[str, str], body: bytes) -> PeripetyErro
 
 
 @asynccontextmanager
-async def transport(timeouts: Timeouts = PATIENT) -> AsyncIterator[HttpTransport]:
+async def transport(timeouts: StreamTimeouts = PATIENT) -> AsyncIterator[HttpTransport]:
     made = HttpTransport("test", timeouts)
     try:
         yield made
@@ -62,7 +63,7 @@ def kind_of(request: Request) -> str:
     return request.headers["accept"]
 
 
-async def failure(read: Read, url: str, timeouts: Timeouts = PATIENT) -> PeripetyError:
+async def failure(read: Read, url: str, timeouts: StreamTimeouts = PATIENT) -> PeripetyError:
     async with transport(timeouts) as asked:
         with pytest.raises(PeripetyError) as caught:
             await read(asked, url)
@@ -279,7 +280,7 @@ async def test_a_stream_that_is_left_closes_its_connection(way: str) -> None:
         gone.set()
 
     async with asyncio.timeout(10), upstream(answer) as server, transport() as asked:
-        async with following(getattr(asked, way)(server.base_url, {}, {}, refuse)) as arrivals:
+        async with closing(getattr(asked, way)(server.base_url, {}, {}, refuse)) as arrivals:
             await anext(arrivals)
         await gone.wait()
 
@@ -372,7 +373,7 @@ async def test_a_connection_that_does_not_stand_in_time_is_given_up(read: Read) 
         upstream(serve_ones) as server,
     ):  # which waits for the end of a request's head
         url = server.base_url.replace("http:", "https:")
-        error = await failure(read, url, Timeouts(connect=0.05))
+        error = await failure(read, url, StreamTimeouts(connect=0.05))
     assert error.code == "PROVIDER_UNREACHABLE"
     assert "ConnectionTimeoutError" in error.message
 
@@ -410,22 +411,22 @@ BEGIN, PAUSE, END = "not started", "paused", "not complete"
 @pytest.mark.parametrize(
     ("read", "answer", "timeouts", "problem"),
     [
-        (read_events, say_nothing, Timeouts(first_event=SHORT), BEGIN),
-        (read_lines, say_nothing, Timeouts(first_event=SHORT), BEGIN),
-        (read_document, say_nothing, Timeouts(first_event=SHORT), BEGIN),
-        (read_events, keep_alive, Timeouts(first_event=SHORT), BEGIN),
-        (read_lines, keep_alive, Timeouts(first_event=SHORT), BEGIN),
-        (read_document, keep_alive, Timeouts(first_event=SHORT), BEGIN),
-        (read_events, stop, Timeouts(between_chunks=SHORT), PAUSE),
-        (read_lines, stop, Timeouts(between_chunks=SHORT), PAUSE),
-        (read_document, stop, Timeouts(first_event=SHORT), BEGIN),
-        (read_events, never_end, Timeouts(total=SHORT), END),
-        (read_lines, never_end, Timeouts(total=SHORT), END),
-        (read_document, never_end, Timeouts(total=SHORT), END),
+        (read_events, say_nothing, StreamTimeouts(first_event=SHORT), BEGIN),
+        (read_lines, say_nothing, StreamTimeouts(first_event=SHORT), BEGIN),
+        (read_document, say_nothing, StreamTimeouts(first_event=SHORT), BEGIN),
+        (read_events, keep_alive, StreamTimeouts(first_event=SHORT), BEGIN),
+        (read_lines, keep_alive, StreamTimeouts(first_event=SHORT), BEGIN),
+        (read_document, keep_alive, StreamTimeouts(first_event=SHORT), BEGIN),
+        (read_events, stop, StreamTimeouts(between_chunks=SHORT), PAUSE),
+        (read_lines, stop, StreamTimeouts(between_chunks=SHORT), PAUSE),
+        (read_document, stop, StreamTimeouts(first_event=SHORT), BEGIN),
+        (read_events, never_end, StreamTimeouts(total=SHORT), END),
+        (read_lines, never_end, StreamTimeouts(total=SHORT), END),
+        (read_document, never_end, StreamTimeouts(total=SHORT), END),
     ],
 )
 async def test_each_limit_ends_the_call_and_closes_its_connection(
-    read: Read, answer: Any, timeouts: Timeouts, problem: str
+    read: Read, answer: Any, timeouts: StreamTimeouts, problem: str
 ) -> None:
     left = asyncio.Event()
 
@@ -446,5 +447,5 @@ async def test_each_limit_ends_the_call_and_closes_its_connection(
 @pytest.mark.parametrize("answer", [say_nothing, keep_alive, stop, never_end])
 async def test_the_callers_deadline_is_nearer_than_every_limit(read: Read, answer: Any) -> None:
     async with asyncio.timeout(10), upstream(answer) as server:
-        context.enter_call(request_id=None, timeout=SHORT)
+        call_context.begin_call(request_id=None, timeout=SHORT)
         assert isinstance(await failure(read, server.base_url), DeadlineError)

@@ -10,6 +10,7 @@ import pytest
 
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.policy.v1 import policy_pb2 as pb
+from peripety.engine.policies.types import ToolRequest
 from peripety.errors import (
     AlreadyExistsError,
     DeadlineError,
@@ -17,16 +18,15 @@ from peripety.errors import (
     NotFoundError,
     UnavailableError,
 )
-from peripety.gateway.model import Budget
-from peripety.policies.model import (
+from peripety.gateway.types.request import Budget
+from peripety.policy.types import (
+    AnnotatedTool,
     CompileLimits,
     CompileOrder,
     Expectation,
-    Failed,
-    ScenarioSource,
+    PolicyCompileFailed,
+    ScenarioOrigin,
     TestScenario,
-    ToolAnnotation,
-    ToolRequest,
 )
 from support.api import new_id
 from support.compiled_policies import compiled_policy, opened_store
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub
+
 
 TOOL = pb.ToolAnnotation(server_name="alpha", tool_name="read")
 
@@ -138,14 +139,14 @@ async def test_an_order_reaches_the_compiler_as_it_was_given(
     assert compiler.orders == [
         CompileOrder(
             "whoever reads below /a may",
-            (ToolAnnotation("alpha", "read", "reads", schema, (("/path", "source_path"),), read_only=True),),
+            (AnnotatedTool("alpha", "read", "reads", schema, (("/path", "source_path"),), read_only=True),),
             (
                 TestScenario(
                     "a",
                     ToolRequest("alpha", "read", {"path": "/a"}, ("x",)),
                     Expectation.NOT_ALLOW,
                     "b",
-                    ScenarioSource.HANDWRITTEN,
+                    ScenarioOrigin.HANDWRITTEN,
                     "c",
                     "mine",
                 ),
@@ -245,7 +246,9 @@ async def test_work_whose_caller_is_gone_ends_and_leaves_nothing(database_url: s
 
 async def test_what_could_not_be_brought_together_is_told_again_and_not_stored(database_url: str) -> None:
     result = compiled_policy()
-    failed = Failed(result.findings, b"", result.scenarios, result.verification, result.audit, result.spent)
+    failed = PolicyCompileFailed(
+        result.findings, b"", result.scenarios, result.verification, result.audit, result.spent
+    )
     compiler = FakeCompiler(failed)
     async with serving_policies(database_url, compiler) as stub:
         request = asking()

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.policies.model import Compiled, ScenariosWritten
-from peripety.simulator.model import Stop
-from peripety.simulator.scenario.model import Response
+from peripety.llmsim.script.types import ScriptResponse
+from peripety.llmsim.types import SimStopReason
+from peripety.policy.types import PolicyCompiled, ScenariosWritten
 from support.policy_models import rule, scenario, told
 from support.policy_runs import FINE, ORDER, POLICY, RIGHT, SATISFIED, blames
 from support.scripted_compiling import workshop
@@ -21,9 +21,10 @@ from support.scripted_compiling import workshop
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from peripety.policies.model import CompileEvent, GenerationTurn
-    from peripety.simulator.model import Request
+    from peripety.llmsim.types import SimRequest
+    from peripety.policy.types import CompileEvent, GenerationTurn
     from support.scripted_compiling import Workshop
+
 
 RULES, SCENARIOS, JUDGE, MENDER = (
     "# Rule author",
@@ -47,13 +48,13 @@ INSTEAD = {"scenarios": [told(scenario("instead", "deny", at="/instead"))]}
 PATCH = {"reasoning": "so it is", "operations": [{"op": "update", "rule_id": "open", "rule": RIGHT[0]}]}
 
 BAD = {
-    "no JSON": Response("I would rather not."),
-    "cut off": Response('{"scenarios": [{"descr', stop=Stop.LENGTH),
-    "another shape": Response('{"other": 1}'),
+    "no JSON": ScriptResponse("I would rather not."),
+    "cut off": ScriptResponse('{"scenarios": [{"descr', stop=SimStopReason.LENGTH),
+    "another shape": ScriptResponse('{"other": 1}'),
 }
 
 
-def speaking(**answers: Sequence[Any]) -> Callable[[Request], Response]:
+def speaking(**answers: Sequence[Any]) -> Callable[[SimRequest], ScriptResponse]:
     """A model that gives each author's answers one after the other, the last one for ever."""
     said: dict[str, Sequence[Any]] = {
         RULES: [RULE],
@@ -64,21 +65,21 @@ def speaking(**answers: Sequence[Any]) -> Callable[[Request], Response]:
     }
     asked = dict.fromkeys(said, 0)
 
-    def answer(request: Request) -> Response:
+    def answer(request: SimRequest) -> ScriptResponse:
         author = author_of(request)
         number = min(asked[author], len(said[author]) - 1)
         asked[author] += 1
         one = said[author][number]
-        return one if isinstance(one, Response) else Response(json.dumps(one))
+        return one if isinstance(one, ScriptResponse) else ScriptResponse(json.dumps(one))
 
     return answer
 
 
-def author_of(request: Request) -> str:
+def author_of(request: SimRequest) -> str:
     return request.system.partition(" (")[0]
 
 
-def of(shop: Workshop, author: str) -> list[Request]:
+def of(shop: Workshop, author: str) -> list[SimRequest]:
     return [request for request in shop.model.requests if author_of(request) == author]
 
 
@@ -86,7 +87,7 @@ def turns(events: Sequence[CompileEvent]) -> list[GenerationTurn]:
     return [event.turn for event in events if isinstance(event, ScenariosWritten) and event.turn]
 
 
-def texts(request: Request) -> list[str]:
+def texts(request: SimRequest) -> list[str]:
     return [message.text for message in request.messages]
 
 
@@ -100,7 +101,7 @@ async def test_what_was_found_out_is_in_the_messages_and_the_system_text_never_c
     assert "JSON Schema" in texts(first)[0]
     assert "JSON Schema" not in texts(second)[2]
     assert '"unsendable"; the rule argument-schema always says deny' in texts(second)[2]
-    assert isinstance(events[-1], Compiled)
+    assert isinstance(events[-1], PolicyCompiled)
 
 
 async def test_a_judge_and_a_mender_keep_their_system_texts_and_read_them_from_the_cache() -> None:
@@ -111,7 +112,7 @@ async def test_a_judge_and_a_mender_keep_their_system_texts_and_read_them_from_t
     )
     async with workshop(answers) as shop:
         outcome = await shop.outcome(LONG)
-    assert isinstance(outcome, Compiled), outcome.findings
+    assert isinstance(outcome, PolicyCompiled), outcome.findings
     for author in (JUDGE, SCENARIOS):
         asked = of(shop, author)
         assert len({request.system for request in asked}) == 1
@@ -130,7 +131,7 @@ async def test_every_turn_tells_what_of_it_was_read_from_the_cache_as_the_provid
     assert second.cache_read_tokens > 0.9 * first.input_tokens
     assert second.cache_read_tokens > 0.9 * second.input_tokens
     done = events[-1]
-    assert isinstance(done, Compiled)
+    assert isinstance(done, PolicyCompiled)
     accounts = shop.model.accounts
     assert sum(account.requests for account in accounts) == done.spent.calls == len(shop.model.requests)
     assert sum(account.amount for account in accounts) == done.spent.cost
@@ -143,7 +144,7 @@ async def test_every_turn_tells_what_of_it_was_read_from_the_cache_as_the_provid
 async def test_a_bad_answer_in_a_later_turn_costs_one_repair_and_leaves_no_trace(bad: str) -> None:
     async with workshop(speaking(SCENARIOS=[IN_VAIN, BAD[bad], INSTEAD, SUITE])) as shop:
         events = await shop.compiled(LONG)
-    assert isinstance(events[-1], Compiled)
+    assert isinstance(events[-1], PolicyCompiled)
     assert [(turn.turn, turn.repaired) for turn in turns(events)] == [(1, False), (2, True)]
     assert len(of(shop, SCENARIOS)) == 3
 
@@ -158,14 +159,14 @@ async def test_nobody_s_bad_answer_costs_the_run(author: str, bad: str) -> None:
     }
     async with workshop(speaking(**{**right, author: [BAD[bad], *right[author]]})) as shop:
         outcome = await shop.outcome(LONG)
-    assert isinstance(outcome, Compiled), outcome.findings
+    assert isinstance(outcome, PolicyCompiled), outcome.findings
     assert json.loads(outcome.document)["rules"][0]["when"]["arguments"] == RIGHT[0]["when"]["arguments"]
 
 
 async def test_a_turn_without_a_valid_answer_is_told_and_the_run_goes_on_without_it() -> None:
     async with workshop(speaking(SCENARIOS=[IN_VAIN, BAD["no JSON"]])) as shop:
         outcome = await shop.outcome(LONG)
-    assert isinstance(outcome, Compiled)
+    assert isinstance(outcome, PolicyCompiled)
     assert [finding.code for finding in outcome.findings] == ["NOT_REPLACED"]
     assert len(of(shop, SCENARIOS)) == 3
 
@@ -175,7 +176,7 @@ async def test_who_cancels_while_an_answer_is_awaited_leaves_nothing_running(aut
     answer = speaking(RULES=[TOO_MUCH], JUDGE=[blames("outside", "rule")])
     asked, loop = asyncio.Event(), asyncio.get_running_loop()
 
-    def slow(request: Request) -> Response:
+    def slow(request: SimRequest) -> ScriptResponse:
         said = answer(request)
         if author_of(request) != author:
             return said

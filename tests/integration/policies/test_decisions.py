@@ -8,9 +8,9 @@ import pytest
 
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
-from peripety.client.channel import open_channel
 from peripety.errors import InvalidArgumentError, NotFoundError
-from peripety.rpc.app import serve
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve
 from support.api import new_id
 from support.apps import config_for
 from support.compiled_policies import as_json, compiled_policy, decided, named, opened_store, policy_document
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub
-    from peripety.policies.model import CompiledPolicy
+    from peripety.policy.types import CompiledPolicy
+
 
 POLICY = pb.PolicySource(document=policy_document())
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.api.common.v1 import quality_pb2 as quality
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.errors import InvalidArgumentError, NotFoundError, PeripetyError
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub
-    from peripety.policies.model import CompiledPolicy
+    from peripety.policy.types import CompiledPolicy
+
 
 SOURCE = pb.PolicySource(document=policy_document())
 WRONG = pb.PolicySource(document=policy_document(policy_version="9"))
@@ -61,10 +62,10 @@ SUITE = [
 
 def of(document: bytes, request: pb.PolicyRequest) -> str:
     """What a policy decides about a request that a server told of."""
-    call = sim.ToolRequest(
-        request.server_name, request.tool_name, sim.loads(request.arguments), tuple(request.roles)
+    call = engine.ToolRequest(
+        request.server_name, request.tool_name, engine.loads(request.arguments), tuple(request.roles)
     )
-    return sim.compile_policy(document).decide(call).decision.name
+    return engine.compile_policy(document).decide(call).decision.name
 
 
 async def test_scenarios_are_run_and_those_that_fail_are_told(stub: PolicyServiceAsyncStub) -> None:
@@ -99,8 +100,8 @@ async def test_a_stored_policy_is_verified_by_its_own_scenarios(
 
 async def test_rules_that_do_nothing_are_told(stub: PolicyServiceAsyncStub) -> None:
     rules = compiled_policy().document
-    again = {**sim.loads(rules)["rules"][0], "id": "again"}
-    source = pb.PolicySource(document=policy_document(rules=[*sim.loads(rules)["rules"], again]))
+    again = {**engine.loads(rules)["rules"][0], "id": "again"}
+    source = pb.PolicySource(document=policy_document(rules=[*engine.loads(rules)["rules"], again]))
     told = await stub.AnalyzePolicy(pb.AnalyzePolicyRequest(policy=source))
     (issue,) = [one for one in told.issues if one.rule_id == "again"]
     assert issue.kind == pb.RULE_ISSUE_KIND_SHADOWED
@@ -112,7 +113,7 @@ async def test_rules_that_do_nothing_are_told(stub: PolicyServiceAsyncStub) -> N
 async def test_what_two_policies_decide_differently_is_told_with_requests_that_show_it(
     stub: PolicyServiceAsyncStub, stored: CompiledPolicy
 ) -> None:
-    rules = sim.loads(policy_document())["rules"]
+    rules = engine.loads(policy_document())["rules"]
     after = policy_document(rules=[{**rules[0], "when": {"tools": ["read"]}}, rules[1]])
     by_id = pb.PolicySource(policy_id=stored.policy_id)
     request = pb.DiffPoliciesRequest(before=by_id, after=pb.PolicySource(document=after))

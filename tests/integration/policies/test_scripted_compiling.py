@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Severity
-from peripety.policies.analysis.differences import difference
-from peripety.policies.compiling.merging import request_key
-from peripety.policies.model import (
-    Compiled,
+from peripety.policy.analysis.differences import find_differences
+from peripety.policy.authoring.scenario_merge import request_key
+from peripety.policy.types import (
     CompileLimits,
     Expectation,
-    Failed,
-    ScenarioSource,
+    PolicyCompiled,
+    PolicyCompileFailed,
+    ScenarioOrigin,
     ScenariosWritten,
     TestScenario,
 )
@@ -28,7 +28,8 @@ from support.true_policies import TruePolicy
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from peripety.simulator.model import Request
+    from peripety.llmsim.types import SimRequest
+
 
 SEEDS = (1, 2, 3)
 """Of policies with a dozen rules, about two or three servers."""
@@ -46,12 +47,12 @@ def wrong(true: TruePolicy, scenarios: Iterable[TestScenario]) -> list[TestScena
 
 
 def means_the_same(true: TruePolicy, document: bytes) -> bool:
-    return difference(true.compiled, sim.compile_policy(document)).equivalent
+    return find_differences(true.compiled, engine.compile_policy(document)).equivalent
 
 
-def conversations(requests: Iterable[Request]) -> dict[tuple[str, str], list[Request]]:
+def conversations(requests: Iterable[SimRequest]) -> dict[tuple[str, str], list[SimRequest]]:
     """What was asked, by system text and first message: a conversation that changed its own would be two."""
-    found: dict[tuple[str, str], list[Request]] = defaultdict(list)
+    found: dict[tuple[str, str], list[SimRequest]] = defaultdict(list)
     for request in requests:
         found[request.system, request.messages[0].text].append(request)
     return found
@@ -65,7 +66,7 @@ async def test_rules_mean_what_is_written_and_the_suite_notices_every_mistake_in
     true = made_up(seed)
     async with workshop(ScriptedModel(true, habit, seed=seed)) as shop:
         outcome = await shop.outcome(true.order())
-    assert isinstance(outcome, Compiled), outcome.findings
+    assert isinstance(outcome, PolicyCompiled), outcome.findings
     assert means_the_same(true, outcome.document)
     assert not wrong(true, outcome.scenarios)
     assert outcome.verification.mutation is not None
@@ -82,7 +83,7 @@ async def test_expectations_that_are_made_up_are_put_right_or_named_and_never_ch
         outcome = await shop.outcome(true.order())
     assert means_the_same(true, outcome.document)
     contested = wrong(true, outcome.scenarios)
-    if isinstance(outcome, Compiled):
+    if isinstance(outcome, PolicyCompiled):
         assert not contested
         return
     errors = [found for found in outcome.findings if found.severity is Severity.ERROR]
@@ -98,17 +99,17 @@ async def test_what_is_contested_is_settled_by_a_person() -> None:
     true = made_up(1)
     async with workshop(ScriptedModel(true, Habit.LYING, seed=1)) as shop:
         failed = await shop.outcome(true.order())
-        assert isinstance(failed, Failed)
+        assert isinstance(failed, PolicyCompileFailed)
         settled = tuple(
             replace(
                 one,
                 expected_decision=true.expects(one.request),
-                source=ScenarioSource.HANDWRITTEN,
+                source=ScenarioOrigin.HANDWRITTEN,
             )
             for one in wrong(true, failed.scenarios)
         )
         outcome = await shop.outcome(true.order(handwritten=settled))
-    assert isinstance(outcome, Compiled), outcome.findings
+    assert isinstance(outcome, PolicyCompiled), outcome.findings
     assert outcome.scenarios[: len(settled)] == settled
     assert not wrong(true, outcome.scenarios)
     assert means_the_same(true, outcome.document)
@@ -145,7 +146,7 @@ async def test_what_was_written_for_the_same_is_not_asked_for_again() -> None:
         asked = len(shop.model.requests)
         second = await shop.outcome(order)
         assert len(shop.model.requests) == asked
-    assert isinstance(first, Compiled)
-    assert isinstance(second, Compiled)
+    assert isinstance(first, PolicyCompiled)
+    assert isinstance(second, PolicyCompiled)
     assert (second.document, second.scenarios) == (first.document, first.scenarios)
     assert second.spent.calls == 0

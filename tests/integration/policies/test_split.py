@@ -8,9 +8,9 @@ import pytest
 
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
-from peripety.client.channel import open_channel
 from peripety.errors import PeripetyError
-from peripety.rpc.app import serve
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve
 from support.api import new_id
 from support.apps import config_for
 

@@ -11,16 +11,17 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Severity
-from peripety.policies.analysis.differences import difference
-from peripety.policies.model import Compiled, Expectation, Failed, Judgement
+from peripety.policy.analysis.differences import find_differences
+from peripety.policy.types import Expectation, Judgement, PolicyCompiled, PolicyCompileFailed
 from support.policy_scripts import ScriptedModel
 from support.scripted_compiling import workshop
 from support.true_policies import TruePolicy, plausible_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 FLIPS = int(os.environ.get("PERIPETY_FLIPS", "12"))
 JUDGE_LIES = 0.3
@@ -55,9 +56,9 @@ def flips() -> Iterator[tuple[TruePolicy, str, int]]:
         seed += 1
 
 
-def assert_named(failed: Failed) -> None:
+def assert_named(failed: PolicyCompileFailed) -> None:
     """Every scenario that the rules do not meet is named in a finding."""
-    policy = sim.compile_policy(failed.document)
+    policy = engine.compile_policy(failed.document)
     not_met = [
         one.description
         for one in failed.scenarios
@@ -84,8 +85,8 @@ async def test_no_rule_that_allows_what_it_must_not_is_accepted_however_the_judg
         judged = [entry.decision for entry in outcome.audit if isinstance(entry.decision, Judgement)]
         assert judged, seed
         lies += sum(one.overruled for one in judged)
-        if isinstance(outcome, Compiled):
-            assert difference(true.compiled, sim.compile_policy(outcome.document)).equivalent, seed
+        if isinstance(outcome, PolicyCompiled):
+            assert find_differences(true.compiled, engine.compile_policy(outcome.document)).equivalent, seed
             mended += 1
         else:
             assert_named(outcome)

@@ -19,7 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from peripety import __version__, sim
+from peripety import engine
 from peripety.api.gateway.v1 import gateway_pb2, gateway_pb2_grpc
 from peripety.client import connect
 from peripety.errors import (
@@ -29,13 +29,15 @@ from peripety.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from peripety.rpc.app import SERVICES, serve, serve_bound
+from peripety.server.app import SERVICES, serve, serve_registered
+from peripety.version import __version__
 from support.apps import SERVICE, Caller, config_for, plain_channel, service, serving, stream, unary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.wiring import Wiring
+    from peripety.rpc.container import ServiceContainer
+
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -74,7 +76,7 @@ async def test_health_says_serving_with_version_and_core(tmp_path: Path, name: s
         call = _health(channel).Check(health_pb2.HealthCheckRequest(service=name))
         assert (await call).status == SERVING
         metadata = dict(await call.initial_metadata())
-    assert metadata["x-peripety-core"] == sim.BACKEND
+    assert metadata["x-peripety-core"] == engine.BACKEND
     assert metadata["x-peripety-version"] == __version__
 
 
@@ -86,7 +88,7 @@ async def test_health_of_an_unknown_service_is_not_found(tmp_path: Path) -> None
 
 
 async def test_reflection_lists_and_describes_what_is_served(tmp_path: Path) -> None:
-    async def bind(wiring: Wiring) -> None:
+    async def bind(wiring: ServiceContainer) -> None:
         servicer = gateway_pb2_grpc.GatewayServiceServicer()
         gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, wiring.server)
         wiring.register("peripety.api.gateway.v1.GatewayService")
@@ -97,7 +99,7 @@ async def test_reflection_lists_and_describes_what_is_served(tmp_path: Path) -> 
             file = database.FindFileContainingSymbol("peripety.api.gateway.v1.GatewayService")
             return set(database.get_services()), [method.name for method in file.service[0].method]
 
-    async with serve_bound(config_for(tmp_path), [bind]) as app:
+    async with serve_registered(config_for(tmp_path), [bind]) as app:
         services, methods = await asyncio.to_thread(look, app.address)
     assert services == {
         "peripety.api.gateway.v1.GatewayService",
@@ -120,10 +122,10 @@ async def test_reflection_answers_tools_that_ask_by_the_v1_name(tmp_path: Path) 
         yield symbol("grpc.reflection.v1.ServerReflection")
         yield symbol("grpc.reflection.v1.Absent")
 
-    async def bind(_wiring: Wiring) -> None:
+    async def bind(_wiring: ServiceContainer) -> None:
         pass
 
-    async with serve_bound(config_for(tmp_path), [bind]) as app, plain_channel(app.address) as channel:
+    async with serve_registered(config_for(tmp_path), [bind]) as app, plain_channel(app.address) as channel:
         ask: Any = channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
         call = ask(requests())
         listed, method, itself, absent = [
@@ -149,20 +151,20 @@ async def test_the_typed_client_raises_errors_of_the_tree(tmp_path: Path) -> Non
         async def ListModels(self, _request: object, _context: object) -> gateway_pb2.ListModelsResponse:  # noqa: N802
             raise InvalidArgumentError("page_size must not be negative")
 
-    async def bind(wiring: Wiring) -> None:
+    async def bind(wiring: ServiceContainer) -> None:
         gateway_pb2_grpc.add_GatewayServiceServicer_to_server(Gateway(), wiring.server)
 
-    async with serve_bound(config_for(tmp_path), [bind]) as app, connect(app.address) as client:
+    async with serve_registered(config_for(tmp_path), [bind]) as app, connect(app.address) as client:
         with pytest.raises(InvalidArgumentError, match="page_size must not be negative"):
             await client.gateway.ListModels(gateway_pb2.ListModelsRequest())
 
 
 async def test_a_method_of_the_contract_that_is_not_written_yet_is_unsupported(tmp_path: Path) -> None:
-    async def bind(wiring: Wiring) -> None:
+    async def bind(wiring: ServiceContainer) -> None:
         servicer = gateway_pb2_grpc.GatewayServiceServicer()
         gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, wiring.server)
 
-    async with serve_bound(config_for(tmp_path), [bind]) as app, connect(app.address) as client:
+    async with serve_registered(config_for(tmp_path), [bind]) as app, connect(app.address) as client:
         with pytest.raises(UnsupportedError, match="GetUsage is not implemented"):
             await client.gateway.GetUsage(gateway_pb2.GetUsageRequest())
         with pytest.raises(UnsupportedError, match="Generate is in the contract"):
@@ -235,7 +237,7 @@ async def test_resources_are_closed_in_reverse_order_after_the_last_call(tmp_pat
         finally:
             order.append("call")
 
-    async def bind(wiring: Wiring) -> None:
+    async def bind(wiring: ServiceContainer) -> None:
         await service(Turn=stream(replies))(wiring)
         wiring.resources.callback(order.append, "opened first")
         wiring.resources.callback(order.append, "opened last")
@@ -248,48 +250,48 @@ async def test_resources_are_closed_in_reverse_order_after_the_last_call(tmp_pat
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "example.org:0", "192.0.2.1:0"])
 async def test_plaintext_on_an_address_that_others_can_reach_is_refused(tmp_path: Path, address: str) -> None:
     with pytest.raises(FailedPreconditionError, match="PERIPETY_INSECURE=1") as caught:
-        async with serve_bound(config_for(tmp_path), [service()], address):
+        async with serve_registered(config_for(tmp_path), [service()], address):
             pass
     assert caught.value.code == "PLAINTEXT_REFUSED"
 
 
 async def test_plaintext_is_allowed_when_somebody_said_so(tmp_path: Path) -> None:
-    async with serve_bound(config_for(tmp_path, insecure=True), [service()], "0.0.0.0:0") as app:
+    async with serve_registered(config_for(tmp_path, insecure=True), [service()], "0.0.0.0:0") as app:
         assert app.address == f"0.0.0.0:{app.port}"
 
 
 @pytest.mark.parametrize("address", ["localhost:0", "127.0.0.2:0"])
 async def test_every_way_to_write_this_machine_is_served(tmp_path: Path, address: str) -> None:
     async with (
-        serve_bound(config_for(tmp_path), [service(Echo=unary(_echo))], address) as app,
+        serve_registered(config_for(tmp_path), [service(Echo=unary(_echo))], address) as app,
         plain_channel(app.address) as channel,
     ):
         assert (await Caller(channel).unary("Echo", "a")).value == "a"
 
 
 async def test_an_address_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
-    async with serve_bound(config_for(tmp_path), [service()]) as app:
+    async with serve_registered(config_for(tmp_path), [service()]) as app:
         with pytest.raises(UnavailableError, match=f"cannot listen on 127.0.0.1:{app.port}"):
-            async with serve_bound(config_for(tmp_path), [service()], app.address):
+            async with serve_registered(config_for(tmp_path), [service()], app.address):
                 pass
 
 
 async def test_a_service_that_cannot_start_stops_the_start_and_closes_what_was_opened(tmp_path: Path) -> None:
     closed: list[str] = []
 
-    async def bind(wiring: Wiring) -> None:
+    async def bind(wiring: ServiceContainer) -> None:
         wiring.resources.callback(closed.append, "resource")
         raise UnavailableError("no database")
 
     with pytest.raises(UnavailableError, match="no database"):
-        async with serve_bound(config_for(tmp_path), [bind]):
+        async with serve_registered(config_for(tmp_path), [bind]):
             pass
     assert closed == ["resource"]
 
 
 async def test_what_is_no_address_cannot_be_listened_on(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="host:port"):
-        async with serve_bound(config_for(tmp_path), [service()], "50051"):
+        async with serve_registered(config_for(tmp_path), [service()], "50051"):
             pass
 
 

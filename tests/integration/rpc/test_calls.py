@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 from google.protobuf.wrappers_pb2 import StringValue
 
-from peripety import context
+from peripety.core import call_context
 from peripety.errors import DeadlineError
 from support.apps import Caller, both, config_for, plain_channel, service, serving, stream, unary
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def _context(_request: object, _call: object) -> StringValue:
-    return StringValue(value=f"{context.request_id()} {context.remaining()}")
+    return StringValue(value=f"{call_context.request_id()} {call_context.remaining()}")
 
 
 class _Chain:
@@ -37,8 +37,8 @@ class _Chain:
         self.cancelled = asyncio.Event()
 
     def _note(self) -> None:
-        self.remaining.append(context.remaining())
-        self.request_ids.append(context.request_id())
+        self.remaining.append(call_context.remaining())
+        self.request_ids.append(call_context.request_id())
 
     def forward_to(self, next_server: Caller) -> grpc.RpcMethodHandler[Any, Any]:
         async def forward(request: StringValue, _call: object) -> StringValue:
@@ -125,7 +125,7 @@ async def test_our_client_always_sends_a_deadline(tmp_path: Path) -> None:
 
 async def test_no_call_is_started_when_no_time_is_left(tmp_path: Path) -> None:
     async with serving(config_for(tmp_path), service(Ask=unary(_context))) as (_, caller):
-        context.enter_call(request_id=None, timeout=0.0)
+        call_context.begin_call(request_id=None, timeout=0.0)
         with pytest.raises(DeadlineError, match="no time is left"):
             await caller.unary("Ask")
 

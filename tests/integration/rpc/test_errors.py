@@ -11,8 +11,6 @@ import pytest
 from google.protobuf.wrappers_pb2 import StringValue
 from grpc_status import rpc_status
 
-from peripety.client.channel import open_channel
-from peripety.client.errors import ERRORS, from_rpc_error
 from peripety.errors import (
     FieldViolation,
     InternalError,
@@ -22,8 +20,9 @@ from peripety.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from peripety.rpc.errors import DETAILS_KEY, MAX_DETAILS_BYTES
-from peripety.rpc.options import METADATA_BYTES
+from peripety.rpc.channel import open_channel
+from peripety.rpc.status import DETAILS_KEY, ERRORS, MAX_DETAILS_BYTES, from_rpc_error
+from peripety.server.interceptor import METADATA_BYTES
 from support.apps import (
     Caller,
     both,
@@ -41,6 +40,7 @@ from support.errors import ALL_ERRORS, example
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
+
 
 CANARY = "sk-canary-7391"
 

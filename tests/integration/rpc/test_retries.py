@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.client.channel import open_channel
 from peripety.errors import UnavailableError
-from peripety.rpc.app import serve_bound
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve_registered
 from support.apps import SERVICE, Caller, config_for, service, unary
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class _Flaky:
 async def test_a_method_that_only_reads_is_asked_again_when_the_server_is_away(tmp_path: Path) -> None:
     flaky = _Flaky(failures=2, retry_after=0.01)
     async with (
-        serve_bound(config_for(tmp_path), [service(Get=unary(flaky.reply))]) as app,
+        serve_registered(config_for(tmp_path), [service(Get=unary(flaky.reply))]) as app,
         open_channel(app.address, retryable=[f"{SERVICE}/Get"]) as channel,
     ):
         assert (await Caller(channel).unary("Get", "a")).value == "a"
@@ -45,7 +45,7 @@ async def test_a_method_that_only_reads_is_asked_again_when_the_server_is_away(t
 async def test_a_method_with_effects_is_asked_once(tmp_path: Path) -> None:
     flaky = _Flaky(failures=1)
     async with (
-        serve_bound(config_for(tmp_path), [service(Create=unary(flaky.reply))]) as app,
+        serve_registered(config_for(tmp_path), [service(Create=unary(flaky.reply))]) as app,
         open_channel(app.address, retryable=[f"{SERVICE}/Get"]) as channel,
     ):
         with pytest.raises(UnavailableError, match="not yet"):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 from google.protobuf.wrappers_pb2 import StringValue
 
-from peripety import context
+from peripety.core import call_context
 from peripety.errors import FailedPreconditionError
-from peripety.rpc.app import serve_bound
+from peripety.server.app import serve_registered
 from support.apps import Caller, config_for, service, serving, unary
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from peripety.wiring import Wiring
+    from peripety.rpc.container import ServiceContainer
 
 
 class _Port(Protocol):
@@ -30,16 +30,16 @@ class _Answer:
 async def test_services_of_one_process_share_one_database(tmp_path: Path) -> None:
     seen = []
 
-    async def bind(wiring: Wiring) -> None:
+    async def bind(wiring: ServiceContainer) -> None:
         seen.append(await wiring.database())
 
-    async with serve_bound(config_for(tmp_path), [bind, bind]):
+    async with serve_registered(config_for(tmp_path), [bind, bind]):
         assert seen[0] is seen[1]
     assert (tmp_path / "test.db").exists()
 
 
 async def test_a_process_that_asks_for_no_database_makes_none(tmp_path: Path) -> None:
-    async with serve_bound(config_for(tmp_path), [service()]):
+    async with serve_registered(config_for(tmp_path), [service()]):
         pass
     assert not (tmp_path / "test.db").exists()
 
@@ -47,13 +47,13 @@ async def test_a_process_that_asks_for_no_database_makes_none(tmp_path: Path) ->
 async def test_a_port_is_there_for_the_services_bound_after_its_provider(tmp_path: Path) -> None:
     found: list[_Port | None] = []
 
-    async def look(wiring: Wiring) -> None:
+    async def look(wiring: ServiceContainer) -> None:
         found.append(wiring.local(_Port))
 
-    async def provide(wiring: Wiring) -> None:
+    async def provide(wiring: ServiceContainer) -> None:
         wiring.provide(_Port, _Answer())
 
-    async with serve_bound(config_for(tmp_path), [look, provide, look]):
+    async with serve_registered(config_for(tmp_path), [look, provide, look]):
         before, after = found
     assert before is None
     assert after is not None
@@ -61,19 +61,19 @@ async def test_a_port_is_there_for_the_services_bound_after_its_provider(tmp_pat
 
 
 async def test_a_service_elsewhere_without_an_address_is_a_clear_error(tmp_path: Path) -> None:
-    async def bind(wiring: Wiring) -> None:
+    async def bind(wiring: ServiceContainer) -> None:
         wiring.channel("gateway")
 
     with pytest.raises(FailedPreconditionError, match="PERIPETY_GATEWAY_ADDRESS"):
-        async with serve_bound(config_for(tmp_path), [bind]):
+        async with serve_registered(config_for(tmp_path), [bind]):
             pass
 
 
 async def test_a_channel_to_a_service_elsewhere_is_opened_once_and_carries_the_call(tmp_path: Path) -> None:
     async def tell(_request: object, _call: object) -> StringValue:
-        return StringValue(value=str(context.request_id()))
+        return StringValue(value=str(call_context.request_id()))
 
-    async def forward(wiring: Wiring) -> None:
+    async def forward(wiring: ServiceContainer) -> None:
         assert wiring.channel("gateway") is wiring.channel("gateway")
         neighbour = Caller(wiring.channel("gateway"))
 
@@ -84,7 +84,7 @@ async def test_a_channel_to_a_service_elsewhere_is_opened_once_and_carries_the_c
         await service(Ask=unary(ask))(wiring)
 
     async with (
-        serve_bound(config_for(tmp_path), [service(Tell=unary(tell))]) as far,
+        serve_registered(config_for(tmp_path), [service(Tell=unary(tell))]) as far,
         serving(config_for(tmp_path, gateway_address=far.address), forward) as (_, caller),
     ):
         reply = await caller.unary("Ask", metadata=(("x-request-id", "abc"),))

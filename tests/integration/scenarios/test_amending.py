@@ -16,7 +16,7 @@ from peripety.errors import (
     NotFoundError,
     UnavailableError,
 )
-from peripety.rpc.app import serve
+from peripety.server.app import serve
 from support.api import Api, new_id
 from support.apps import config_for
 from support.scenarios import document, siege
@@ -86,7 +86,7 @@ async def test_a_request_that_broke_off_at_its_very_end_makes_its_change_once_wh
     request = change(scenario, "make it longer")
     versions = pb.ListScenarioVersionsRequest(scenario_id=scenario.scenario_id)
     with monkeypatch.context() as broken:
-        broken.setattr("peripety.answering.log._keep", failing)
+        broken.setattr("peripety.core.idempotency.store._store_responses", failing)
         with pytest.raises(UnavailableError):
             await amended(api, request)
     assert len((await api.scenarios.ListScenarioVersions(versions)).versions) == 1

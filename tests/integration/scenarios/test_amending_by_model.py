@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.scenario.v1 import scenario_pb2 as pb
-from peripety.sim.patterns import Pattern
-from peripety.simulator.scenario.model import Rule, Scenario
+from peripety.engine.patterns.syntax import Pattern
+from peripety.llmsim.script.types import Script, ScriptRule
 from support.api import new_id
 from support.generating import LEVEL, ORIGINAL_PROVIDERS, authoring
 from support.graded_generators import as_answer, good_specs
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from support.generating import Author
     from support.providers import Spoken
+
 
 GOOD = good_specs()[0]
 EVENT = GOOD["random_events"][0]
@@ -35,9 +36,11 @@ each_provider = pytest.mark.parametrize("spoken", ORIGINAL_PROVIDERS, ids=str)
 OPENAI = next(spoken for spoken in ORIGINAL_PROVIDERS if spoken.settings == "openai")
 
 
-def saying(*answers: dict[str, Any]) -> Scenario:
-    rules = [Rule(Pattern(message_index=(at, at)), as_answer(answer)) for at, answer in enumerate(answers)]
-    return Scenario((*rules, Rule(Pattern(), as_answer(answers[-1]))))
+def saying(*answers: dict[str, Any]) -> Script:
+    rules = [
+        ScriptRule(Pattern(message_index=(at, at)), as_answer(answer)) for at, answer in enumerate(answers)
+    ]
+    return Script((*rules, ScriptRule(Pattern(), as_answer(answers[-1]))))
 
 
 async def stored(author: Author) -> pb.CompiledScenario:
@@ -68,7 +71,7 @@ async def test_a_part_is_changed_and_the_certificate_earned_again(tmp_path: Path
     result = events[-1].amended
     (edit,) = result.edits
     assert edit.summary == f"event '{EVENT['id']}': weight {EVENT['weight']:g} → 0.05"
-    assert sim.validate(result.scenario.spec) == []
+    assert engine.validate(result.scenario.spec) == []
     assert bool(result.scenario.certificate_hash) == (LEVEL == pb.VALIDATION_LEVEL_CERTIFICATE)
     assert result.usage.calls == len(author.model.requests) == 1
     assert result.usage == events[0].proposed.usage

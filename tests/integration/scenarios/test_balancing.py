@@ -7,13 +7,13 @@ from uuid import uuid4
 
 import pytest
 
-from peripety import sim
+from peripety import engine as engine_api
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
-from peripety.client.channel import open_channel
 from peripety.errors import AlreadyExistsError, InvalidArgumentError
-from peripety.rpc.app import serve
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve
 from support.apps import config_for
 from support.scenarios import chance, document, siege
 
@@ -52,7 +52,7 @@ async def test_a_specification_comes_back_balanced_with_what_moved(stub: Scenari
     (edit,) = balanced.edits
     assert edit.before != edit.after
     assert "%)" in edit.summary
-    assert sim.compile(balanced.spec).document == balanced.spec
+    assert engine_api.compile(balanced.spec).document == balanced.spec
 
 
 async def test_nothing_is_stored(stub: ScenarioServiceAsyncStub) -> None:

@@ -12,7 +12,7 @@ from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.client import connect, validate_scenarios
 from peripety.errors import DeadlineError, InvalidArgumentError
-from peripety.rpc.app import serve
+from peripety.server.app import serve
 from support.apps import config_for
 from support.batches import (
     BYTES,
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.client import Client
-    from peripety.workers import Worker
+    from peripety.core.concurrency import Executor
+
 
 PLAYED = pb.ValidationOptions(
     level=pb.VALIDATION_LEVEL_DRY_RUN, dry_run=pb.DryRunOptions(max_runs=DICE.dry_run.max_runs)
@@ -104,7 +105,7 @@ async def test_a_document_larger_than_any_message_has_a_verdict(client: Client) 
 async def test_an_item_that_fails_leaves_the_others_alone(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def defective(name: str, _worker: Worker) -> None:
+    async def defective(name: str, _worker: Executor) -> None:
         if name == "odd":
             raise ZeroDivisionError
 
@@ -122,7 +123,7 @@ async def test_a_document_that_takes_long_delays_no_other(
 ) -> None:
     others_are_done = threading.Event()
 
-    async def long(name: str, worker: Worker) -> None:
+    async def long(name: str, worker: Executor) -> None:
         while name == "long" and not others_are_done.is_set():
             await worker.run(others_are_done.wait, 0.01)
 
@@ -164,7 +165,7 @@ async def test_a_call_that_is_cancelled_begins_nothing_more(
     played = []
     release = threading.Event()
 
-    async def counting(name: str, worker: Worker) -> None:
+    async def counting(name: str, worker: Executor) -> None:
         played.append(name)
         await worker.run(release.wait, 30)
 

@@ -11,15 +11,10 @@ import pytest
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
-from peripety.client.channel import open_channel
-from peripety.errors import (
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    PeripetyError,
-)
-from peripety.rpc.app import serve
-from peripety.scenarios.remote import RemoteScenarioSource
+from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, PeripetyError
+from peripety.rpc.channel import open_channel
+from peripety.scenario.remote import RemoteScenarioSource
+from peripety.server.app import serve
 from support.apps import config_for
 from support.scenarios import chance, document
 
@@ -28,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
+
 
 FEW = pb.CertificateOptions(personas=[engine.PERSONA_IDLE, engine.PERSONA_GREEDY], max_runs=64)
 FAIR = document(chance(0.45))

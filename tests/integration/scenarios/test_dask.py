@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from distributed import Client, LocalCluster
 
-from peripety.scenarios.batch import BatchOptions
-from peripety.scenarios.batch.on_dask import validated
-from peripety.scenarios.batch.outputs import Output
-from peripety.scenarios.batch.parts import parts_of
-from peripety.scenarios.model import DryRunOptions, Level
-from peripety.scenarios.random_specs import random_spec
+from peripety.scenario.batch import BatchOptions
+from peripety.scenario.batch.on_dask import validate_parts
+from peripety.scenario.batch.partitions import JobOutput, split_inputs
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.types import DryRunOptions, ValidationLevel
 from support.processes import environment
 from support.specs import document
 
@@ -27,10 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from peripety.scenarios.batch.parts import Part
+    from peripety.scenario.batch.partitions import InputSplit
+
 
 DOCUMENTS = 48
-OPTIONS = BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=256))
+OPTIONS = BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=256))
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +42,14 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> list[Part]:
+def parts(tmp_path: Path) -> list[InputSplit]:
     file = tmp_path / "in.jsonl"
     file.write_bytes(
         b"\n".join(
-            random_spec(9, index) if index % 7 else document(seed="seven") for index in range(DOCUMENTS)
+            generate_spec(9, index) if index % 7 else document(seed="seven") for index in range(DOCUMENTS)
         )
     )
-    return list(parts_of([file], documents=4))
+    return list(split_inputs([file], documents=4))
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -70,15 +70,15 @@ def kill_whoever_writes(folder: Path) -> int:
 
 
 def test_a_worker_that_is_killed_costs_no_document_and_doubles_none(
-    cluster: LocalCluster, parts: list[Part], tmp_path: Path
+    cluster: LocalCluster, parts: list[InputSplit], tmp_path: Path
 ) -> None:
-    alone = Output(str(tmp_path / "alone"), OPTIONS, "jsonl")
+    alone = JobOutput(str(tmp_path / "alone"), OPTIONS, "jsonl")
     for number in alone.begin(parts):
         alone.write(number, parts[number])
-    spread = Output(str(tmp_path / "spread"), OPTIONS, "jsonl")
+    spread = JobOutput(str(tmp_path / "spread"), OPTIONS, "jsonl")
     with Client(cluster) as client:
         workers = set(client.run(os.getpid).values())
-        tallies = validated(client, parts, spread)
+        tallies = validate_parts(client, parts, spread)
         next(tallies)
         assert kill_whoever_writes(tmp_path / "spread") in workers
         list(tallies)
@@ -90,10 +90,10 @@ def test_a_worker_that_is_killed_costs_no_document_and_doubles_none(
 
 
 def test_a_job_is_done_from_the_command_line_and_goes_on_where_it_was(
-    cluster: LocalCluster, parts: list[Part], tmp_path: Path
+    cluster: LocalCluster, parts: list[InputSplit], tmp_path: Path
 ) -> None:
     def run(*arguments: str) -> tuple[int, str]:
-        module = [sys.executable, "-m", "peripety.scenarios.batch.on_dask", *arguments]
+        module = [sys.executable, "-m", "peripety.scenario.batch.on_dask", *arguments]
         done = subprocess.run(module, capture_output=True, text=True, env=environment(tmp_path), check=False)
         return done.returncode, done.stderr
 

@@ -15,10 +15,10 @@ from google.protobuf.duration_pb2 import Duration
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
-from peripety.client.channel import open_channel
-from peripety.config import ProviderName
-from peripety.rpc.app import serve
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.core.config import ProviderName
+from peripety.llmsim.script.files import ScriptBuilder
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve
 from support.apps import config_for
 from support.scenarios import chance
 from support.simulator import served
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
     from support.simulator import Served
 
+
 WRONG = json.dumps({**chance(0.5), "actions": [{"id": "wait", "power": 1}]})
 
 
 @asynccontextmanager
 async def stubborn(tmp_path: Path, **answer: Any) -> AsyncIterator[tuple[ScenarioServiceAsyncStub, Served]]:
     """The services in front of a model whose every answer is wrong."""
-    with served(ScenarioBuilder().default_response({"text": WRONG, **answer}).build()) as model:
+    with served(ScriptBuilder().default_response({"text": WRONG, **answer}).build()) as model:
         config = config_for(
             tmp_path,
             model_provider=ProviderName.OPENAI,

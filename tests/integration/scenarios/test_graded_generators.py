@@ -10,12 +10,12 @@ from uuid import uuid4
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from peripety import sim
+from peripety import engine
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.scenario.v1 import scenario_pb2 as pb
-from peripety.config import ProviderName
-from peripety.sim.patterns import Pattern
-from peripety.simulator.scenario.model import Response, Rule, Scenario
+from peripety.core.config import ProviderName
+from peripety.engine.patterns.syntax import Pattern
+from peripety.llmsim.script.types import Script, ScriptResponse, ScriptRule
 from support.generating import LEVEL, ORIGINAL_PROVIDERS, authoring
 from support.graded_generators import GRADES, difference, good_specs, in_turn, patient, saying, stubborn
 from support.providers import PROVIDERS
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from support.generating import Heard
     from support.providers import Spoken
+
 
 GOOD = good_specs()[0]
 FAULTY = {name: grade for name, grade in GRADES.items() if grade.told is not None}
@@ -40,9 +41,9 @@ OPENAI = next(spoken for spoken in ORIGINAL_PROVIDERS if spoken.settings == "ope
 
 def certified(data: bytes) -> dict[str, Any]:
     """A specification that was handed over as good, which is held to that."""
-    assert sim.validate(data) == []
+    assert engine.validate(data) == []
     document: dict[str, Any] = json.loads(data)
-    program = sim.compile(data)
+    program = engine.compile(data)
     report = program.dry_run(runs=2_000, seed=99)
     budget = document["negativity_budget"]
     assert budget["min_fail_rate"] - 0.06 <= report.fail_rate <= budget.get("max_fail_rate", 1) + 0.06
@@ -332,7 +333,7 @@ async def test_lost_events_are_taken_up_again_without_a_call(tmp_path: Path) -> 
 
 
 async def test_prose_alone_ends_without_an_endless_conversation(tmp_path: Path) -> None:
-    script = Scenario((Rule(Pattern(), Response("I would rather not write any of that.")),))
+    script = Script((ScriptRule(Pattern(), ScriptResponse("I would rather not write any of that.")),))
     async with authoring(tmp_path, OPENAI, script) as author:
         heard = await author.writes(max_attempts=4)
     assert heard.events[-1].WhichOneof("event") in {"completed", "rejected"}

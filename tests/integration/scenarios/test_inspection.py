@@ -10,9 +10,9 @@ import pytest
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
-from peripety.client.channel import open_channel
 from peripety.errors import InvalidArgumentError, NotFoundError
-from peripety.rpc.app import serve
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve
 from support.apps import config_for
 from support.scenarios import chance, document
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
+
 
 SPEC = document(chance(0.45))
 

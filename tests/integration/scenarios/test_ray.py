@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from peripety.scenarios.batch.partitions import validate_partition
-from peripety.scenarios.random_specs import random_spec
+from peripety.scenario.batch.partitions import validate_partition
+from peripety.scenario.spec_generator.generator import generate_spec
 from support.specs import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 ray = pytest.importorskip("ray", reason="Ray: not installed; pip install 'peripety[ray]'")
 data = pytest.importorskip("ray.data")
@@ -20,7 +21,7 @@ data = pytest.importorskip("ray.data")
 TABLE = pa.table(
     {
         "id": list(range(60)),
-        "spec": [(random_spec(2, n) if n % 5 else document(seed="seven")).decode() for n in range(60)],
+        "spec": [(generate_spec(2, n) if n % 5 else document(seed="seven")).decode() for n in range(60)],
     }
 )
 
@@ -35,7 +36,7 @@ def local() -> Iterator[None]:
 @pytest.mark.filterwarnings("default")  # libraries of its own are deprecated
 @pytest.mark.usefixtures("local")
 def test_a_dataset_comes_to_the_same_as_one_partition() -> None:
-    from peripety.scenarios.batch.on_ray import validated  # noqa: PLC0415 - needs Ray
+    from peripety.scenario.batch.on_ray import validate_dataset  # noqa: PLC0415 - needs Ray
 
-    found = validated(data.from_arrow(TABLE).repartition(4)).take_all()
+    found = validate_dataset(data.from_arrow(TABLE).repartition(4)).take_all()
     assert sorted(found, key=lambda row: row["id"]) == validate_partition(TABLE).to_pylist()

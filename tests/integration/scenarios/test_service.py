@@ -9,12 +9,11 @@ from uuid import uuid4
 
 import pytest
 
-from peripety import sim
+from peripety import engine as engine_api
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
-from peripety.client.channel import open_channel
 from peripety.errors import (
     AlreadyExistsError,
     InvalidArgumentError,
@@ -22,8 +21,9 @@ from peripety.errors import (
     PeripetyError,
     UnsupportedError,
 )
-from peripety.rpc.app import serve
-from peripety.scenarios.remote import RemoteScenarioSource
+from peripety.rpc.channel import open_channel
+from peripety.scenario.remote import RemoteScenarioSource
+from peripety.server.app import serve
 from support.apps import config_for
 from support.scenarios import chance, document, siege
 
@@ -280,7 +280,7 @@ async def test_many_specifications_are_judged_one_by_one(stub: ScenarioServiceAs
     assert [response.sequence for response in responses] == list(range(1, len(responses) + 1))
     by_id = {verdict.item_id: verdict for response in responses for verdict in response.verdicts}
     passed, missed, nameless, bytes_ = (by_id[item_id] for item_id in ("good", "easy", "", "bytes"))
-    assert (passed.accepted, passed.spec_hash) == (True, sim.compile(good).spec_hash)
+    assert (passed.accepted, passed.spec_hash) == (True, engine_api.compile(good).spec_hash)
     assert passed.dry_run.runs > 0
     assert (missed.accepted, missed.findings.findings[0].code) == (False, "TOO_EASY")
     assert (nameless.accepted, nameless.error.code, nameless.error.reason) == (False, 3, "INVALID_ARGUMENT")

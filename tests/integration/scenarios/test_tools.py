@@ -10,7 +10,7 @@ import pytest
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from peripety.rpc.app import serve
+from peripety.server.app import serve
 from support.api import Api
 from support.apps import config_for
 from support.scenarios import chance, document
@@ -19,6 +19,7 @@ from support.specs import action
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
 
 AMOUNT = {"amount": {"type": "integer", "minimum": 1, "maximum": 3}}
 FIRST = action("a.b", params=AMOUNT) | {"name": "First"}

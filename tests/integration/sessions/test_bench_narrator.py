@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety.cli import app
-from peripety.gateway.tool_names import to_wire_name
-from peripety.sessions.canaries import canary
-from peripety.simulator.scenario.load import document_to_scenario
+from peripety.cli.app import app
+from peripety.gateway.message_normalization import to_wire_name
+from peripety.llmsim.script.files import script_from_document
+from peripety.session.narrator_metrics import make_canary
 from support.playable import playable
 from support.simulator import served
 from support.specs import action
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 SEED = 5
 SESSIONS, TURNS = 3, 6
@@ -81,7 +82,7 @@ def _settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def graded(spec: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def grade(said: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        with served(document_to_scenario(said, name="narrator")) as narrator:
+        with served(script_from_document(said, name="narrator")) as narrator:
             monkeypatch.setenv("OPENAI_API_BASE", f"{narrator.url}/v1")
             result = run(str(spec), "--json")
         assert result.stdout, result.stderr
@@ -143,7 +144,7 @@ def test_one_who_gives_no_account(graded: Any, text: str) -> None:
 
 @pytest.mark.parametrize("place", ["hidden", "q"])
 def test_one_who_tells_a_secret(graded: Any, place: str) -> None:
-    told = CLEAN | {"narrative": f"The gauge moves. They say {canary(SEED, place)}, and look at it."}
+    told = CLEAN | {"narrative": f"The gauge moves. They say {make_canary(SEED, place)}, and look at it."}
     exit_code, figures = graded(always({"json": told}))
     assert exit_code == 0
     assert figures["withheld_secrets"] >= figures["rounds"]

@@ -11,7 +11,6 @@ import pytest
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
-from peripety.client.channel import open_channel
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -19,10 +18,11 @@ from peripety.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
-from peripety.gateway.model import ModelGateway
-from peripety.rpc.app import serve_bound
-from peripety.scenarios.model import ScenarioSource
-from peripety.sessions.bind import bind as bind_sessions
+from peripety.gateway.types.response import ModelGateway
+from peripety.rpc.channel import open_channel
+from peripety.scenario.types import ScenarioSource
+from peripety.server.app import serve_registered
+from peripety.session.setup import register_service as bind_sessions
 from support.apps import config_for
 from support.branching import FATEFUL
 from support.sessions import OneScenario, ScriptedGateway, new_id
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
-    from peripety.config import Config
-    from peripety.wiring import Wiring
+    from peripety.core.config import Config
+    from peripety.rpc.container import ServiceContainer
     from support.postgresql import PostgresqlProcess
 
 
-async def bind_others(wiring: Wiring) -> None:
+async def bind_others(wiring: ServiceContainer) -> None:
     wiring.provide(ScenarioSource, OneScenario(FATEFUL))
     wiring.provide(ModelGateway, ScriptedGateway())
 
@@ -45,7 +45,7 @@ async def bind_others(wiring: Wiring) -> None:
 @asynccontextmanager
 async def serving(config: Config) -> AsyncIterator[SessionServiceAsyncStub]:
     async with (
-        serve_bound(config, [bind_others, bind_sessions]) as app,
+        serve_registered(config, [bind_others, bind_sessions]) as app,
         open_channel(app.address) as channel,
     ):
         yield SessionServiceStub(channel)

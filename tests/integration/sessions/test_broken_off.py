@@ -15,7 +15,7 @@ import pytest
 from peripety.api.common.v1 import engine_pb2
 from peripety.api.session.v1 import session_pb2
 from peripety.errors import NotFoundError
-from peripety.rpc.app import serve
+from peripety.server.app import serve
 from support.api import Api, turn_request
 from support.apps import config_for
 from support.fake_model import serving_fake_model
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from support.fake_model import FakeModel
+
 
 BREAKS = int(os.environ.get("PERIPETY_BREAKS", "100"))
 CLIENTS = 8

@@ -10,12 +10,12 @@ import pytest
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
-from peripety.client.channel import open_channel
 from peripety.errors import AlreadyExistsError, InvalidArgumentError
-from peripety.gateway.bind import bind as bind_gateway
-from peripety.rpc.app import serve_bound
-from peripety.scenarios.model import ScenarioSource
-from peripety.sessions.bind import bind as bind_sessions
+from peripety.gateway.setup import register_service as bind_gateway
+from peripety.rpc.channel import open_channel
+from peripety.scenario.types import ScenarioSource
+from peripety.server.app import serve_registered
+from peripety.session.setup import register_service as bind_sessions
 from support.apps import config_for
 from support.bundles import verdict_on
 from support.sessions import OneScenario, new_id
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
-    from peripety.wiring import Wiring
+    from peripety.rpc.container import ServiceContainer
+
 
 # Turns that take some room, so that a bundle of a few has more than one piece.
 SCENARIO = document(
@@ -35,7 +36,7 @@ SCENARIO = document(
 )
 
 
-async def bind_scenario(wiring: Wiring) -> None:
+async def bind_scenario(wiring: ServiceContainer) -> None:
     wiring.provide(ScenarioSource, OneScenario(SCENARIO))
 
 
@@ -43,7 +44,7 @@ async def bind_scenario(wiring: Wiring) -> None:
 async def serving(tmp_path: Path) -> AsyncIterator[SessionServiceAsyncStub]:
     binds = [bind_gateway, bind_scenario, bind_sessions]
     async with (
-        serve_bound(config_for(tmp_path), binds) as app,
+        serve_registered(config_for(tmp_path), binds) as app,
         open_channel(app.address) as channel,
     ):
         yield SessionServiceStub(channel)

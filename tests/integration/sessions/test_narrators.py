@@ -11,13 +11,13 @@ import pytest
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
-from peripety.client.channel import open_channel
-from peripety.gateway.bind import bind as bind_gateway
-from peripety.gateway.tool_names import to_wire_name
-from peripety.rpc.app import serve_bound
-from peripety.scenarios.model import ScenarioSource
-from peripety.sessions.bind import bind as bind_sessions
-from peripety.simulator.scenario.builder import ScenarioBuilder
+from peripety.gateway.message_normalization import to_wire_name
+from peripety.gateway.setup import register_service as bind_gateway
+from peripety.llmsim.script.files import ScriptBuilder
+from peripety.rpc.channel import open_channel
+from peripety.scenario.types import ScenarioSource
+from peripety.server.app import serve_registered
+from peripety.session.setup import register_service as bind_sessions
 from support.apps import config_for
 from support.providers import PROVIDERS, config_of
 from support.sessions import OneScenario, new_id
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
-    from peripety.config import Config
-    from peripety.wiring import Wiring
+    from peripety.core.config import Config
+    from peripety.rpc.container import ServiceContainer
     from support.providers import Spoken
+
 
 RAISE = [{"op": "inc", "path": "state.a", "value": 1}]
 SCENARIO = document(
@@ -56,14 +57,14 @@ CALLS = {
 }
 
 
-async def bind_scenario(wiring: Wiring) -> None:
+async def bind_scenario(wiring: ServiceContainer) -> None:
     wiring.provide(ScenarioSource, OneScenario(SCENARIO))
 
 
 @asynccontextmanager
 async def sessions_at(config: Config, *more: Any) -> AsyncIterator[SessionServiceAsyncStub]:
     async with (
-        serve_bound(config, [*more, bind_scenario, bind_sessions]) as app,
+        serve_registered(config, [*more, bind_scenario, bind_sessions]) as app,
         open_channel(app.address) as channel,
     ):
         yield SessionServiceStub(channel)
@@ -94,7 +95,7 @@ def at_simulator(spoken: Spoken, url: str, tmp_path: Path) -> Config:
 
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_a_narrator_acts_reads_and_rolls_and_then_tells(spoken: Spoken, tmp_path: Path) -> None:
-    script = ScenarioBuilder().respond_to_any(CALLS).then({"json": OUTCOME}).build()
+    script = ScriptBuilder().respond_to_any(CALLS).then({"json": OUTCOME}).build()
     with served(script) as simulator:
         async with sessions_at(at_simulator(spoken, simulator.url, tmp_path), bind_gateway) as stub:
             events = await play(stub, "Let it rise.")
@@ -123,10 +124,10 @@ async def test_what_a_narrator_may_not_change_is_put_right_where_the_gateway_is_
     tmp_path: Path,
 ) -> None:
     bad = OUTCOME | {"state_changes": [{"op": "set", "path": "state.private.q.x", "value": 1}]}
-    script = ScenarioBuilder().respond_to_any(CALLS).then({"json": bad}).then({"json": OUTCOME}).build()
+    script = ScriptBuilder().respond_to_any(CALLS).then({"json": bad}).then({"json": OUTCOME}).build()
     with served(script) as simulator:
         at_provider = config_of(PROVIDERS[0], simulator.url, listen="127.0.0.1:0")
-        async with serve_bound(at_provider, [bind_gateway]) as gateway:
+        async with serve_registered(at_provider, [bind_gateway]) as gateway:
             config = config_for(tmp_path, gateway_address=gateway.address)
             async with sessions_at(config) as stub:
                 events = await play(stub, "Let it rise.")

@@ -13,7 +13,6 @@ import pytest
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
-from peripety.client.channel import open_channel
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -23,11 +22,12 @@ from peripety.errors import (
     PeripetyError,
     ResourceExhaustedError,
 )
-from peripety.gateway.bind import bind as bind_gateway
-from peripety.gateway.model import ModelGateway
-from peripety.rpc.app import serve_bound
-from peripety.scenarios.model import ScenarioSource
-from peripety.sessions.bind import bind as bind_sessions
+from peripety.gateway.setup import register_service as bind_gateway
+from peripety.gateway.types.response import ModelGateway
+from peripety.rpc.channel import open_channel
+from peripety.scenario.types import ScenarioSource
+from peripety.server.app import serve_registered
+from peripety.session.setup import register_service as bind_sessions
 from support.apps import config_for, plain_channel
 from support.sessions import SILENCE, OneScenario, ScriptedGateway, new_id, outcome
 from support.specs import action, at_most, document, event, never
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
-    from peripety.config import Config
-    from peripety.rpc.app import Bind
-    from peripety.wiring import Wiring
+    from peripety.core.config import Config
+    from peripety.rpc.container import ServiceContainer
+    from peripety.server.app import RegisterService
+
 
 RAISE = [{"op": "inc", "path": "state.a", "value": 1}]
 SECRET = [{"op": "inc", "path": "state.private.p.x", "value": 1}]
@@ -55,15 +56,15 @@ SCENARIO = document(
 )
 
 
-def bind_one_scenario(document: bytes) -> Bind:
-    async def bind(wiring: Wiring) -> None:
+def bind_one_scenario(document: bytes) -> RegisterService:
+    async def bind(wiring: ServiceContainer) -> None:
         wiring.provide(ScenarioSource, OneScenario(document))
 
     return bind
 
 
-def bind_model(gateway: ModelGateway) -> Bind:
-    async def bind(wiring: Wiring) -> None:
+def bind_model(gateway: ModelGateway) -> RegisterService:
+    async def bind(wiring: ServiceContainer) -> None:
         wiring.provide(ModelGateway, gateway)
 
     return bind
@@ -99,7 +100,7 @@ async def serving(
     """A server of sessions: with the gateway of the configuration, or a given one."""
     model = bind_gateway if gateway is None else bind_model(gateway)
     binds = [model, bind_one_scenario(SCENARIO), bind_sessions]
-    async with serve_bound(config, binds) as app, open_channel(app.address) as channel:
+    async with serve_registered(config, binds) as app, open_channel(app.address) as channel:
         yield SessionServiceStub(channel)
 
 
@@ -215,10 +216,10 @@ async def test_a_narrator_that_outlasts_the_caller_s_time_is_replaced_in_time(tm
 
 
 async def test_sessions_find_a_gateway_in_another_process(tmp_path: Path) -> None:
-    async with serve_bound(config_for(tmp_path), [bind_gateway]) as gateway:
+    async with serve_registered(config_for(tmp_path), [bind_gateway]) as gateway:
         config = config_for(tmp_path, gateway_address=gateway.address)
         async with (
-            serve_bound(config, [bind_one_scenario(SCENARIO), bind_sessions]) as app,
+            serve_registered(config, [bind_one_scenario(SCENARIO), bind_sessions]) as app,
             open_channel(app.address) as channel,
         ):
             stub: SessionServiceAsyncStub = SessionServiceStub(channel)
@@ -232,7 +233,7 @@ async def test_sessions_find_a_gateway_in_another_process(tmp_path: Path) -> Non
 async def test_a_gateway_that_is_away_does_not_stop_the_game(tmp_path: Path) -> None:
     config = config_for(tmp_path, gateway_address="127.0.0.1:1")
     async with (
-        serve_bound(config, [bind_one_scenario(SCENARIO), bind_sessions]) as app,
+        serve_registered(config, [bind_one_scenario(SCENARIO), bind_sessions]) as app,
         open_channel(app.address) as channel,
     ):
         stub: SessionServiceAsyncStub = SessionServiceStub(channel)
@@ -278,7 +279,7 @@ async def test_a_bad_request_gets_a_clear_status_and_changes_nothing(
 async def test_the_statuses_are_those_of_the_contract(tmp_path: Path) -> None:
     config = config_for(tmp_path)
     binds = [bind_gateway, bind_one_scenario(SCENARIO), bind_sessions]
-    async with serve_bound(config, binds) as app, plain_channel(app.address) as channel:
+    async with serve_registered(config, binds) as app, plain_channel(app.address) as channel:
         stub: SessionServiceAsyncStub = SessionServiceStub(channel)
         made = await stub.CreateSession(pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario"))
         game = Game(stub, made.session)

@@ -11,14 +11,14 @@ import pytest
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
-from peripety.client.channel import open_channel
 from peripety.errors import InvalidArgumentError, NotFoundError, PeripetyError, ResourceExhaustedError
-from peripety.gateway.model import ModelGateway
-from peripety.rpc.app import serve_bound
-from peripety.scenarios.model import ScenarioSource
-from peripety.sessions.bind import bind as bind_sessions
-from peripety.sessions.messages import watched
-from peripety.sessions.messages.told import turn_event
+from peripety.gateway.types.response import ModelGateway
+from peripety.rpc.channel import open_channel
+from peripety.scenario.types import ScenarioSource
+from peripety.server.app import serve_registered
+from peripety.session.pb import responses
+from peripety.session.pb.responses import turn_event_to_proto
+from peripety.session.setup import register_service as bind_sessions
 from support.apps import config_for, plain_channel
 from support.seats import SCENARIO
 from support.sessions import SILENCE, OneScenario, ScriptedGateway, new_id, outcome
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
-    from peripety.rpc.app import App
-    from peripety.sessions.seen import Seen
-    from peripety.wiring import Wiring
+    from peripety.rpc.container import ServiceContainer
+    from peripety.server.app import ServerApp
+    from peripety.session.visibility import TurnEventView
 
 
 @asynccontextmanager
 async def a_server(
     tmp_path: Path, gateway: ModelGateway | None = None, **settings: Any
-) -> AsyncIterator[tuple[App, SessionServiceAsyncStub]]:
-    async def bind_others(wiring: Wiring) -> None:
+) -> AsyncIterator[tuple[ServerApp, SessionServiceAsyncStub]]:
+    async def bind_others(wiring: ServiceContainer) -> None:
         wiring.provide(ModelGateway, gateway or ScriptedGateway())
         wiring.provide(ScenarioSource, OneScenario(SCENARIO))
 
     config = config_for(tmp_path, **settings)
     async with (
-        serve_bound(config, [bind_others, bind_sessions]) as app,
+        serve_registered(config, [bind_others, bind_sessions]) as app,
         open_channel(app.address) as channel,
     ):
         yield app, SessionServiceStub(channel)
@@ -129,13 +129,13 @@ async def test_no_view_sees_what_is_another_ones(tmp_path: Path) -> None:
 async def test_a_hundred_followers_of_one_view_cost_one_encoding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoded: list[Seen] = []
+    encoded: list[TurnEventView] = []
 
-    def counting(seen: Seen) -> pb.TurnEvent:
+    def counting(seen: TurnEventView) -> pb.TurnEvent:
         encoded.append(seen)
-        return turn_event(seen)
+        return turn_event_to_proto(seen)
 
-    monkeypatch.setattr(watched, "turn_event", counting)
+    monkeypatch.setattr(responses, "turn_event_to_proto", counting)
     gateway = ScriptedGateway([[outcome("Told.")[:-6], SILENCE]])
     async with a_server(tmp_path, gateway) as (_, stub):
         session_id = await a_session(stub)

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.simulator.delivery.http import Delivery, Head
-from peripety.simulator.delivery.plan import Ending, Plan, Step
-from peripety.simulator.server.connection import Connection
-from peripety.simulator.server.protocol import Protocols
+from peripety.llmsim.delivery.http import Delivery, ResponseHead
+from peripety.llmsim.delivery.plan import DeliveryPlan, DeliveryStep, ResponseEnd
+from peripety.llmsim.server.connection import ClientConnection, ProtocolFactory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from aiohttp import web
 
+
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-STREAM = Head(200, "text/event-stream", {"request-id": "req_1"})
+STREAM = ResponseHead(200, "text/event-stream", {"request-id": "req_1"})
 
 
-def steps(*pieces: bytes, apart_ms: float = 0) -> list[Step[bytes]]:
-    return [Step(number * apart_ms, piece) for number, piece in enumerate(pieces)]
+def steps(*pieces: bytes, apart_ms: float = 0) -> list[DeliveryStep[bytes]]:
+    return [DeliveryStep(number * apart_ms, piece) for number, piece in enumerate(pieces)]
 
 
 class Delivering:
@@ -36,7 +36,7 @@ class Delivering:
         self.cut = asyncio.Event()
 
     async def handle(self, request: web.BaseRequest) -> bool:
-        connection = Connection(request)
+        connection = ClientConnection(request)
         try:
             await connection.deliver(self.delivery, self._start)
         except (ConnectionError, asyncio.CancelledError):
@@ -70,7 +70,7 @@ class Client:
 @asynccontextmanager
 async def delivering(delivery: Delivery) -> AsyncIterator[tuple[Delivering, Client]]:
     server = Delivering(delivery)
-    protocols = Protocols(server.handle)
+    protocols = ProtocolFactory(server.handle)
     listener = await asyncio.get_running_loop().create_server(protocols, "127.0.0.1", 0)
     client = Client(*await asyncio.open_connection(*listener.sockets[0].getsockname()))
     try:
@@ -82,7 +82,7 @@ async def delivering(delivery: Delivery) -> AsyncIterator[tuple[Delivering, Clie
 
 
 async def test_each_step_is_a_chunk_of_its_own() -> None:
-    plan = Plan(steps(b"one", b"", b"two words"))
+    plan = DeliveryPlan(steps(b"one", b"", b"two words"))
     async with delivering(Delivery(STREAM, plan)) as (server, client):
         await client.ask()
         assert await client.head() == [
@@ -96,7 +96,7 @@ async def test_each_step_is_a_chunk_of_its_own() -> None:
 
 
 async def test_a_known_length_is_told_and_the_connection_serves_the_next_request() -> None:
-    delivery = Delivery(Head(529, "application/json", {}, 4), Plan(steps(b"null")))
+    delivery = Delivery(ResponseHead(529, "application/json", {}, 4), DeliveryPlan(steps(b"null")))
     async with delivering(delivery) as (server, client):
         for _ in range(3):
             await client.ask()
@@ -110,7 +110,10 @@ async def test_a_known_length_is_told_and_the_connection_serves_the_next_request
 
 
 async def test_requests_that_are_sent_ahead_are_answered_in_order() -> None:
-    async with delivering(Delivery(STREAM, Plan(steps(b"a", b"b", apart_ms=5), ends_ms=5))) as (_, client):
+    async with delivering(Delivery(STREAM, DeliveryPlan(steps(b"a", b"b", apart_ms=5), ends_ms=5))) as (
+        _,
+        client,
+    ):
         await client.ask(GET * 3)
         for _ in range(3):
             await client.head()
@@ -118,14 +121,14 @@ async def test_requests_that_are_sent_ahead_are_answered_in_order() -> None:
 
 
 async def test_an_older_client_gets_a_stream_without_chunks_that_ends_with_the_connection() -> None:
-    async with delivering(Delivery(STREAM, Plan(steps(b"one", b"two")))) as (_, client):
+    async with delivering(Delivery(STREAM, DeliveryPlan(steps(b"one", b"two")))) as (_, client):
         await client.ask(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
         assert b"connection: close" in await client.head()
         assert await client.reader.read() == b"onetwo"
 
 
 async def test_an_older_client_may_keep_its_connection_where_the_length_is_known() -> None:
-    delivery = Delivery(Head(200, "text/plain", {}, 3), Plan(steps(b"one")))
+    delivery = Delivery(ResponseHead(200, "text/plain", {}, 3), DeliveryPlan(steps(b"one")))
     async with delivering(delivery) as (_, client):
         for _ in range(2):
             await client.ask(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
@@ -134,7 +137,7 @@ async def test_an_older_client_may_keep_its_connection_where_the_length_is_known
 
 
 async def test_the_head_alone_answers_a_question_for_it() -> None:
-    delivery = Delivery(Head(200, "text/plain", {}, 3), Plan(steps(b"one")))
+    delivery = Delivery(ResponseHead(200, "text/plain", {}, 3), DeliveryPlan(steps(b"one")))
     async with delivering(delivery) as (_, client):
         await client.ask(b"HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert b"content-length: 3" in await client.head()
@@ -142,7 +145,7 @@ async def test_the_head_alone_answers_a_question_for_it() -> None:
 
 
 async def test_nothing_leaves_before_its_time() -> None:
-    plan = Plan(steps(b"a", b"b", b"c", apart_ms=60), ends_ms=180)
+    plan = DeliveryPlan(steps(b"a", b"b", b"c", apart_ms=60), ends_ms=180)
     async with delivering(Delivery(STREAM, plan)) as (_, client):
         time = asyncio.get_running_loop().time
         begun = time()
@@ -155,28 +158,30 @@ async def test_nothing_leaves_before_its_time() -> None:
 
 
 async def test_a_body_may_be_empty() -> None:
-    async with delivering(Delivery(STREAM, Plan())) as (_, client):
+    async with delivering(Delivery(STREAM, DeliveryPlan())) as (_, client):
         await client.ask()
         assert b"transfer-encoding: chunked" in await client.head()
         assert await client.reader.readuntil(b"\r\n\r\n") == b"0\r\n\r\n"
 
 
 async def test_a_connection_can_be_closed_before_any_byte() -> None:
-    async with delivering(Delivery(None, Plan(ending=Ending.CLOSED))) as (server, client):
+    async with delivering(Delivery(None, DeliveryPlan(ending=ResponseEnd.CLOSED))) as (server, client):
         await client.ask()
         assert await client.reader.read() == b""
         assert server.started == 0
 
 
 async def test_a_stream_can_be_closed_before_its_end() -> None:
-    async with delivering(Delivery(STREAM, Plan(steps(b"one"), Ending.CLOSED))) as (_, client):
+    async with delivering(Delivery(STREAM, DeliveryPlan(steps(b"one"), ResponseEnd.CLOSED))) as (_, client):
         await client.ask()
         await client.head()
         assert await client.reader.read() == b"3\r\none\r\n"
 
 
 async def test_a_document_can_be_closed_before_its_end() -> None:
-    delivery = Delivery(Head(200, "text/plain", {}, 10), Plan(steps(b"one"), Ending.CLOSED))
+    delivery = Delivery(
+        ResponseHead(200, "text/plain", {}, 10), DeliveryPlan(steps(b"one"), ResponseEnd.CLOSED)
+    )
     async with delivering(delivery) as (_, client):
         await client.ask()
         await client.head()
@@ -184,7 +189,7 @@ async def test_a_document_can_be_closed_before_its_end() -> None:
 
 
 async def test_a_reset_comes_after_what_was_sent() -> None:
-    plan = Plan(steps(b"one"), Ending.RESET, ends_ms=30)
+    plan = DeliveryPlan(steps(b"one"), ResponseEnd.RESET, ends_ms=30)
     async with delivering(Delivery(STREAM, plan)) as (_, client):
         await client.ask()
         await client.head()
@@ -194,14 +199,14 @@ async def test_a_reset_comes_after_what_was_sent() -> None:
 
 
 async def test_a_connection_can_be_reset_before_any_byte() -> None:
-    async with delivering(Delivery(None, Plan(ending=Ending.RESET))) as (_, client):
+    async with delivering(Delivery(None, DeliveryPlan(ending=ResponseEnd.RESET))) as (_, client):
         await client.ask()
         with pytest.raises(ConnectionResetError):
             await client.reader.read()
 
 
 async def test_silence_lasts_until_the_client_leaves() -> None:
-    async with delivering(Delivery(None, Plan(ending=Ending.HANG))) as (server, client):
+    async with delivering(Delivery(None, DeliveryPlan(ending=ResponseEnd.HANG))) as (server, client):
         await client.ask()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(client.reader.read(1), 0.1)
@@ -212,7 +217,10 @@ async def test_silence_lasts_until_the_client_leaves() -> None:
 
 
 async def test_a_stream_can_fall_silent() -> None:
-    async with delivering(Delivery(STREAM, Plan(steps(b"one"), Ending.HANG))) as (server, client):
+    async with delivering(Delivery(STREAM, DeliveryPlan(steps(b"one"), ResponseEnd.HANG))) as (
+        server,
+        client,
+    ):
         await client.ask()
         await client.reader.readuntil(b"one\r\n")
         with pytest.raises(TimeoutError):
@@ -223,7 +231,7 @@ async def test_a_stream_can_fall_silent() -> None:
 
 
 async def test_a_client_that_leaves_stops_the_stream() -> None:
-    plan = Plan(steps(*[b"x"] * 1000, apart_ms=20), ends_ms=20_000)
+    plan = DeliveryPlan(steps(*[b"x"] * 1000, apart_ms=20), ends_ms=20_000)
     async with delivering(Delivery(STREAM, plan)) as (server, client):
         await client.ask()
         await client.reader.readuntil(b"x\r\n")
@@ -234,7 +242,7 @@ async def test_a_client_that_leaves_stops_the_stream() -> None:
 
 async def test_a_client_that_reads_slowly_misses_nothing() -> None:
     piece = b"y" * 100_000
-    async with delivering(Delivery(STREAM, Plan(steps(*[piece] * 200)))) as (_, client):
+    async with delivering(Delivery(STREAM, DeliveryPlan(steps(*[piece] * 200)))) as (_, client):
         await client.ask()
         await client.head()
         total = 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.simulator.server.protocol import MAX_BODY
+from peripety.llmsim.server.connection import MAX_BODY
 from support.plain_http import prompt, send
 from support.simulator import served
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.simulator import Served
+
 
 SCENARIO = """
 start = 2026-03-01T00:00:00Z

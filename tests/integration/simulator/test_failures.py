@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.sim.patterns import Pattern, TextKind, TextPattern
-from peripety.simulator.failures import KINDS
-from peripety.simulator.scenario.model import Failure, Response, Rule, Scenario
+from peripety.engine.patterns.syntax import Pattern, TextKind, TextPattern
+from peripety.llmsim.faults.kinds import KINDS
+from peripety.llmsim.script.types import Fault, Script, ScriptResponse, ScriptRule
 from support.plain_http import prompt
 from support.simulator import served
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.simulator import Served
+
 
 TEXT = "one two three four €"
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -41,15 +42,15 @@ class Seen:
     seconds: float
 
 
-def rule(kind: str) -> Rule:
-    failure = Failure(kind, {**KINDS[kind].defaults, **SETTINGS.get(kind, {})})
-    return Rule(Pattern(TextPattern(TextKind.EXACT, kind)), Response(TEXT), failure)
+def rule(kind: str) -> ScriptRule:
+    failure = Fault(kind, {**KINDS[kind].defaults, **SETTINGS.get(kind, {})})
+    return ScriptRule(Pattern(TextPattern(TextKind.EXACT, kind)), ScriptResponse(TEXT), failure)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Served]:
-    usual = Rule(Pattern(), Response(TEXT))
-    with served(Scenario((*map(rule, KINDS), usual))) as server:
+    usual = ScriptRule(Pattern(), ScriptResponse(TEXT))
+    with served(Script((*map(rule, KINDS), usual))) as server:
         yield server
 
 

@@ -6,8 +6,8 @@ import re
 import subprocess
 import sys
 
-from peripety.simulator import Simulator, load_scenario
-from peripety.simulator.server import serve_in_thread
+from peripety.llmsim import Simulator, load_script
+from peripety.llmsim.server.runner import serve_in_thread
 from support.repository import ROOT
 
 GUIDE = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
@@ -17,7 +17,7 @@ SCRIPT = re.compile(r"^```python\n(import ollama\n.*?)^```$", re.DOTALL | re.MUL
 def test_every_official_sdk_is_answered() -> None:
     (script,) = SCRIPT.findall(GUIDE)
     assert len([line for line in script.splitlines() if line]) == 10
-    scenario = load_scenario(ROOT / "examples" / "simulator" / "multi_turn.toml")
+    scenario = load_script(ROOT / "examples" / "simulator" / "multi_turn.toml")
     with Simulator(scenario) as simulator, serve_in_thread(simulator) as server:
         script = script.replace("http://127.0.0.1:8080", server.url)
         ran = subprocess.run(

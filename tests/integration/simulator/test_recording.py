@@ -18,16 +18,17 @@ from google import genai
 from google.genai import types
 
 from peripety.errors import FailedPreconditionError
-from peripety.simulator import ScenarioBuilder, Simulator, load_scenario
-from peripety.simulator.record.proxy import serve_proxy
-from peripety.simulator.record.recorder import Recorder
-from peripety.simulator.server.runner import listening, serve
+from peripety.llmsim import ScriptBuilder, Simulator, load_script
+from peripety.llmsim.record.proxy import serve_proxy
+from peripety.llmsim.record.recorder import ScriptRecorder
+from peripety.llmsim.server.runner import accept_connections, serve_simulator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from peripety.simulator import Scenario
+    from peripety.llmsim import Script
+
 
 KEY = "sk-ant-canary-0123456789abcdef"
 HEADERS = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
@@ -151,7 +152,7 @@ Ask = Any
 APIS: list[Ask] = [ask_anthropic, ask_chat, ask_responses, ask_deepseek, ask_gemini, ask_ollama]
 PROMPTS = ["Say it", "Weather?", "Both", "Go on and on"]
 SCENARIO = (
-    ScenarioBuilder(seed=3)
+    ScriptBuilder(seed=3)
     .respond_to("Say", {"text": "Grüß Gott, wie geht's?", "reasoning": "A greeting is wanted."})
     .respond_to(
         "Weather", {"tool_calls": [{"tool": "weather", "input": {"city": c}} for c in ("Oslo", "Zürich")]}
@@ -165,17 +166,17 @@ SCENARIO = (
 )
 
 
-async def record(scenario: Scenario, path: Path, use: Callable[[str], Awaitable[Any]]) -> Any:
+async def record(scenario: Script, path: Path, use: Callable[[str], Awaitable[Any]]) -> Any:
     """Use a provider that plays a scenario through a proxy that records it."""
     async with (
-        serve(Simulator(scenario)) as provider,
-        serve_proxy(provider, Recorder(path)) as url,
+        serve_simulator(Simulator(scenario)) as provider,
+        serve_proxy(provider, ScriptRecorder(path)) as url,
     ):
         return await use(url)
 
 
 async def replay(path: Path, use: Callable[[str], Awaitable[Any]]) -> Any:
-    async with serve(Simulator(load_scenario(path))) as url:
+    async with serve_simulator(Simulator(load_script(path))) as url:
         return await use(url)
 
 
@@ -214,7 +215,7 @@ def told(answer: tuple[int, Any]) -> Any:
 
 
 LOGIN = (
-    ScenarioBuilder()
+    ScriptBuilder()
     .respond_to("login", "Who are you?")
     .then("And the password?")
     .then({"tool_calls": [{"tool": "check", "input": {"strict": True}}]})
@@ -244,7 +245,7 @@ async def test_a_conversation_that_goes_on_becomes_one_rule_with_turns(tmp_path:
     assert seen == [
         ["Who are you?"], ["And the password?"], [{"strict": True}], ["Welcome."], ["I don't understand."]
     ]  # fmt: skip
-    rules = load_scenario(path).responses
+    rules = load_script(path).responses
     assert [len(rule.turns) for rule in rules] == [3, 0]
     assert rules[0].turns[2].expect.tool_result is not None
     assert await replay(path, use) == seen
@@ -253,7 +254,7 @@ async def test_a_conversation_that_goes_on_becomes_one_rule_with_turns(tmp_path:
 async def test_two_ways_to_go_on_are_both_there(tmp_path: Path) -> None:
     path = tmp_path / "recorded.toml"
     scenario = (
-        ScenarioBuilder()
+        ScriptBuilder()
         .respond_to_exact("hello", "Hi.")
         .respond_to_exact("left", "You went left.")
         .respond_to_exact("right", "You went right.")
@@ -272,7 +273,7 @@ async def test_two_ways_to_go_on_are_both_there(tmp_path: Path) -> None:
 async def test_a_prompt_that_is_answered_differently_each_time_is_again(tmp_path: Path) -> None:
     path = tmp_path / "recorded.toml"
     scenario = (
-        ScenarioBuilder()
+        ScriptBuilder()
         .respond_to("again", failure={"type": "rate_limit", "retry_after": 1.5}, max_matches=1)
         .respond_to("again", "First.", max_matches=1)
         .respond_to("again", "From now on.")
@@ -301,7 +302,7 @@ FAILURES = [
 @pytest.mark.parametrize("failure", FAILURES)
 async def test_a_failure_fails_the_same_again(tmp_path: Path, failure: str) -> None:
     path = tmp_path / "recorded.toml"
-    scenario = ScenarioBuilder().respond_to_any(failure={"type": failure}).build()
+    scenario = ScriptBuilder().respond_to_any(failure={"type": failure}).build()
 
     async def use(url: str) -> Any:
         async with httpx2.AsyncClient() as client:
@@ -317,7 +318,7 @@ async def test_a_failure_fails_the_same_again(tmp_path: Path, failure: str) -> N
 async def test_a_stream_that_breaks_breaks_again_after_the_same_text(tmp_path: Path, failure: str) -> None:
     path = tmp_path / "recorded.toml"
     spoilt = {"type": failure}
-    scenario = ScenarioBuilder().respond_to_any("one two three four five", failure=spoilt).build()
+    scenario = ScriptBuilder().respond_to_any("one two three four five", failure=spoilt).build()
 
     async def use(url: str) -> Any:
         lines: list[str] = []
@@ -367,7 +368,7 @@ async def test_a_conversation_that_the_provider_keeps_is_recorded_as_one(
 
     seen = await record(LOGIN, path, use)
     assert seen == ["Who are you?", "And the password?"]
-    assert [len(rule.turns) for rule in load_scenario(path).responses] == [1]
+    assert [len(rule.turns) for rule in load_script(path).responses] == [1]
     assert await replay(path, use) == seen
 
 
@@ -379,7 +380,7 @@ async def provider_that_says(answer: dict[str, Any]) -> AsyncIterator[str]:
         return web.json_response(answer)
 
     server = web.Server(handle)
-    async with listening(server, "127.0.0.1", 0) as url:
+    async with accept_connections(server, "127.0.0.1", 0) as url:
         yield url
     await server.shutdown(1)
 
@@ -400,16 +401,16 @@ async def test_proofs_that_a_provider_issued_do_not_hinder_recording(tmp_path: P
         "stop_sequence": None,
         "usage": {"input_tokens": 12, "output_tokens": 6, "server_tool_use": None},
     }
-    async with provider_that_says(answer) as provider, serve_proxy(provider, Recorder(path)) as url:
+    async with provider_that_says(answer) as provider, serve_proxy(provider, ScriptRecorder(path)) as url:
         assert await post(url, body) == (200, answer)
-    response = load_scenario(path).responses[0].response
+    response = load_script(path).responses[0].response
     assert response is not None
     assert (response.reasoning, response.text) == ("Hm.", "That's it.")
 
 
 async def test_what_passes_by_is_not_changed(tmp_path: Path) -> None:
     body = chat("hi", stream=True)
-    scenario = ScenarioBuilder(seed=5).respond_to_any("Grüß Gott").build()
+    scenario = ScriptBuilder(seed=5).respond_to_any("Grüß Gott").build()
 
     async def use(url: str) -> tuple[bytes, dict[str, str]]:
         async with httpx2.AsyncClient() as client:
@@ -418,7 +419,7 @@ async def test_what_passes_by_is_not_changed(tmp_path: Path) -> None:
             name: value for name, value in answer.headers.items() if name not in {"date", "server"}
         }
 
-    async with serve(Simulator(scenario)) as provider:
+    async with serve_simulator(Simulator(scenario)) as provider:
         direct = await use(provider)
     assert await record(scenario, tmp_path / "recorded.toml", use) == direct
 
@@ -436,27 +437,27 @@ async def test_other_operations_pass_and_are_not_recorded(tmp_path: Path) -> Non
 
 async def test_a_provider_out_of_reach_is_recorded_as_such(tmp_path: Path) -> None:
     path = tmp_path / "recorded.toml"
-    async with serve(Simulator(LOGIN)) as gone:
+    async with serve_simulator(Simulator(LOGIN)) as gone:
         pass
-    async with serve_proxy(gone, Recorder(path)) as url:
+    async with serve_proxy(gone, ScriptRecorder(path)) as url:
         with pytest.raises(httpx2.TransportError):
             await post(url, chat("hi"))
-    failure = load_scenario(path).responses[0].failure
+    failure = load_script(path).responses[0].failure
     assert failure is not None
     assert failure.type == "network_unreachable"
 
 
 def test_a_file_that_could_not_be_written_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(FailedPreconditionError, match="there is no directory"):
-        Recorder(tmp_path / "missing" / "recorded.toml")
+        ScriptRecorder(tmp_path / "missing" / "recorded.toml")
 
 
 async def test_an_answer_is_passed_on_even_if_it_cannot_be_recorded(tmp_path: Path) -> None:
     folder = tmp_path / "soon gone"
     folder.mkdir()
     async with (
-        serve(Simulator(LOGIN)) as provider,
-        serve_proxy(provider, Recorder(folder / "recorded.toml")) as url,
+        serve_simulator(Simulator(LOGIN)) as provider,
+        serve_proxy(provider, ScriptRecorder(folder / "recorded.toml")) as url,
     ):
         folder.rmdir()
         assert told(await post(url, chat("login"))) == ["Who are you?"]
@@ -470,7 +471,7 @@ async def test_no_credential_reaches_the_file(tmp_path: Path) -> None:
         "tool_calls": [{"tool": "call", "input": {"with": [KEY, other]}}],
     }
     scenario = (
-        ScenarioBuilder(keys=[KEY])
+        ScriptBuilder(keys=[KEY])
         .respond_to("echo", echoed)
         .respond_to("wrong", failure={"type": "auth_error", "message": f"{KEY} is not valid"})
         .build()
@@ -495,14 +496,14 @@ async def test_the_pace_is_about_what_it_was(tmp_path: Path) -> None:
     path = tmp_path / "recorded.toml"
     pace = {"first_token_ms": 50, "tokens_per_second": 100, "tokens_per_chunk": 2}
     text = "one two three four five six seven eight nine ten " * 2
-    scenario = ScenarioBuilder(pace=pace).respond_to_any(text).build()
+    scenario = ScriptBuilder(pace=pace).respond_to_any(text).build()
 
     async def use(url: str) -> None:
         async with httpx2.AsyncClient() as client:
             await client.post(f"{url}/v1/messages", json=chat("hi", stream=True), headers=HEADERS)
 
     await record(scenario, path, use)
-    response = load_scenario(path).responses[0].response
+    response = load_script(path).responses[0].response
     assert response is not None
     assert response.pace is not None
     assert response.pace.tokens_per_chunk == 2
@@ -515,9 +516,9 @@ async def test_the_simulator_records_its_own_answers(tmp_path: Path) -> None:
     prompts = ["login", "me", "secret", "what"]
     with Simulator(LOGIN, record=path) as simulator:
         seen = [simulator.execute(prompt) for prompt in prompts]
-    rules = load_scenario(path).responses
+    rules = load_script(path).responses
     assert [len(rule.turns) for rule in rules] == [3]
-    with Simulator(load_scenario(path)) as again:
+    with Simulator(load_script(path)) as again:
         answers = [again.execute(prompt) for prompt in prompts]
     assert [(answer.text, answer.stop, answer.usage) for answer in answers] == [
         (answer.text, answer.stop, answer.usage) for answer in seen

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import logs
-from peripety.config import Config
+from peripety.core import logging_setup
+from peripety.core.config import Config
 from peripety.errors import UnavailableError
-from peripety.simulator.capture import Failed
-from peripety.simulator.model import Api
-from peripety.simulator.server import serve_in_thread
+from peripety.llmsim.capture import FailedOutcome
+from peripety.llmsim.server.runner import serve_in_thread
+from peripety.llmsim.types import Api
 from support.plain_http import prompt, send
 from support.simulator import served
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.simulator import Served
+
 
 SCENARIO = """
 [[responses]]
@@ -130,7 +131,7 @@ def test_a_request_that_is_refused_as_not_valid_is_captured(server: Served) -> N
     assert len(server.simulator.captured) == before + 1
     (call,) = server.simulator.captured.last()
     assert call.request.api is Api.ANTHROPIC
-    assert call.outcome == Failed("invalid_request", "anthropic-version: header is required")
+    assert call.outcome == FailedOutcome("invalid_request", "anthropic-version: header is required")
 
 
 @pytest.mark.parametrize("path", SHAPES)
@@ -333,7 +334,7 @@ def test_a_defect_of_ours_is_told_as_the_providers_and_not_logged_with_the_reque
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = io.StringIO()
-    logs.configure(Config(), written)
+    logging_setup.configure(Config(), written)
 
     def fail(request: Any) -> None:
         raise RuntimeError(f"secret: {request.key}")

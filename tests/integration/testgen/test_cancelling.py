@@ -6,23 +6,23 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from peripety.durable.requests import Request
-from peripety.storage import Database
-from peripety.testgen.events import Completed, StoppedBy, TestMade
-from peripety.testgen.runs import Runs
-from peripety.testgen.sources import Sources
-from peripety.testgen.store import RunStore
+from peripety.core.idempotency.store import RequestKey
+from peripety.core.storage.database import Database
+from peripety.testgen.events import GenerationCompleted, GenerationStop, TestAdded
+from peripety.testgen.runs import GenerationRuns
+from peripety.testgen.store import GenerationRunStore
+from peripety.testgen.subject_source import SubjectResolver
 from support.api import new_id
 from support.looping import Inline, Paused, always, order, some
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from peripety.durable.model import Change, Lease, Recorded
-    from peripety.testgen.events import RunEvent
+    from peripety.core.runs.types import Lease, RecordedEvent, RunUpdate
+    from peripety.testgen.events import GenerationEvent
 
 
-class Slow(RunStore):
+class Slow(GenerationRunStore):
     """A store that writes the first test down when it is told to.
 
     Attributes:
@@ -35,8 +35,10 @@ class Slow(RunStore):
         self.reached = asyncio.Event()
         self.may = asyncio.Event()
 
-    async def record(self, run_id: str, lease: Lease, change: Change[RunEvent]) -> list[Recorded[RunEvent]]:
-        if any(isinstance(event, TestMade) for event in change.events):
+    async def record(
+        self, run_id: str, lease: Lease, change: RunUpdate[GenerationEvent]
+    ) -> list[RecordedEvent[GenerationEvent]]:
+        if any(isinstance(event, TestAdded) for event in change.events):
             self.reached.set()
             await self.may.wait()
         return await super().record(run_id, lease, change)
@@ -54,11 +56,13 @@ async def test_a_test_that_is_being_written_down_is_kept(tmp_path: Path) -> None
     database = await Database.open(f"sqlite:///{tmp_path / 'runs.db'}")
     store = Slow(database)
     author = always(lambda question: [*some(question, 1), Paused(3600)])
-    runs = Runs(store, author, Sources(nowhere, nowhere, Inline(), commands=False), Inline(), now)
+    runs = GenerationRuns(
+        store, author, SubjectResolver(nowhere, nowhere, Inline(), commands=False), Inline(), now
+    )
     try:
-        started = await runs.start(order("alpha"), None, Request(new_id(), "start"))
+        started = await runs.start(order("alpha"), None, RequestKey(new_id(), "start"))
         await store.reached.wait()
-        stopping = asyncio.create_task(runs.cancel(started.run_id, Request(new_id(), "stop")))
+        stopping = asyncio.create_task(runs.cancel(started.run_id, RequestKey(new_id(), "stop")))
         await asyncio.sleep(0)
         store.may.set()
         run = await stopping
@@ -66,6 +70,6 @@ async def test_a_test_that_is_being_written_down_is_kept(tmp_path: Path) -> None
         await runs.aclose()
         await database.close()
     assert len(run.so_far.tests) == 1
-    assert isinstance(run.events[-1], Completed)
-    assert run.stats.stopped_by is StoppedBy.CANCELLED
+    assert isinstance(run.events[-1], GenerationCompleted)
+    assert run.stats.stopped_by is GenerationStop.CANCELLED
     assert author.running == 0

@@ -7,15 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.durable.model import LostLeaseError
-from peripety.durable.requests import Request
-from peripety.storage import Database
-from peripety.testgen.messages.events import event_to_proto
-from peripety.testgen.messages.orders import order_from_proto
-from peripety.testgen.messages.subjects import subject_from_proto
-from peripety.testgen.runs import Runs
-from peripety.testgen.sources import Sources
-from peripety.testgen.store import RunStore
+from peripety.core.idempotency.store import RequestKey
+from peripety.core.runs.types import LostLeaseError
+from peripety.core.storage.database import Database
+from peripety.testgen.pb.requests import order_from_proto, subject_from_proto
+from peripety.testgen.pb.responses import event_to_proto
+from peripety.testgen.runs import GenerationRuns
+from peripety.testgen.store import GenerationRunStore
+from peripety.testgen.subject_source import SubjectResolver
 from support.api import new_id
 from support.looping import Inline, always, written
 from support.testgen_model import SUBJECT, VALUES, suite_of
@@ -25,9 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from peripety.durable.model import Change, Lease, Recorded
-    from peripety.testgen.events import RunEvent
+    from peripety.core.runs.types import Lease, RecordedEvent, RunUpdate
+    from peripety.testgen.events import GenerationEvent
     from support.looping import Author, Question
+
 
 MOST_TOKENS = 400_000
 
@@ -36,11 +36,11 @@ def _nowhere() -> Any:
     raise AssertionError("nothing stored is asked for")
 
 
-SOURCES = Sources(_nowhere, _nowhere, Inline(), commands=False)
+SOURCES = SubjectResolver(_nowhere, _nowhere, Inline(), commands=False)
 """Of all processes here: what tests are run on takes long to compile."""
 
 
-class Mortal(RunStore):
+class Mortal(GenerationRunStore):
     """A store whose process ends before one of its records.
 
     Attributes:
@@ -52,7 +52,9 @@ class Mortal(RunStore):
         self._left = records
         self.died = asyncio.Event()
 
-    async def record(self, run_id: str, lease: Lease, change: Change[RunEvent]) -> list[Recorded[RunEvent]]:
+    async def record(
+        self, run_id: str, lease: Lease, change: RunUpdate[GenerationEvent]
+    ) -> list[RecordedEvent[GenerationEvent]]:
         if self.died.is_set() or (change.values and self._left == 0):
             self.died.set()
             raise LostLeaseError
@@ -113,7 +115,7 @@ async def worked(
 
     database = await Database.open(url)
     store = Mortal(database, now, records)
-    runs = Runs(store, author(), SOURCES, Inline(), now)
+    runs = GenerationRuns(store, author(), SOURCES, Inline(), now)
     told: list[pb.TestGenEvent] = []
 
     async def follow(run_id: str) -> None:
@@ -121,7 +123,7 @@ async def worked(
             told.append(event_to_proto(run_id, recorded))  # noqa: PERF401 - what was told until then is kept
 
     try:
-        named = Request(request.request_id, "the same")
+        named = RequestKey(request.request_id, "the same")
         started = await runs.start(order_from_proto(request), subject_from_proto(request.subject), named)
         ends = [asyncio.create_task(follow(started.run_id)), asyncio.create_task(store.died.wait())]
         done, left = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.testgen.subjects.command import CommandSubject
+from peripety.testgen.subjects.command.subject import CommandSubject
 from support.graded_tests.columns import original_loop, ours, single_shot
 from support.graded_tests.commands import COMMANDS, PROGRAMS
 from support.graded_tests.measuring import measured
@@ -19,6 +19,7 @@ from support.graded_tests.policies import POLICIES
 
 if TYPE_CHECKING:
     from support.graded_tests.tasks import Task
+
 
 TASKS = {**COMMANDS, **POLICIES}
 

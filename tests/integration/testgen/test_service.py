@@ -14,7 +14,7 @@ from peripety.api.policy.v1 import policy_pb2 as policy
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.errors import AlreadyExistsError, FailedPreconditionError, NotFoundError
 from peripety.testgen import service
-from peripety.testgen.outputs import render
+from peripety.testgen.export.suite import render
 from support.api import new_id
 from support.apps import config_for
 from support.looping import Author, Paused, Question, always, some, written
@@ -25,6 +25,7 @@ from support.testgen_runs import TestRuns, kinds, serving_runs
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
 
 PROGRAM = "import sys\nprint(int(sys.argv[1]) + 1 if len(sys.argv) > 1 else 0)\n"
 SCENARIO = pb.Subject(spec=playable())

@@ -12,10 +12,10 @@ from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from peripety.api.scenario.v1 import scenario_pb2 as scenario
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.client.channel import open_channel
-from peripety.client.facade import connect
+from peripety.client.client import connect
 from peripety.errors import NotFoundError, PeripetyError
-from peripety.rpc.app import serve
+from peripety.rpc.channel import open_channel
+from peripety.server.app import serve
 from support.api import Api, new_id
 from support.apps import config_for
 from support.playable import playable
@@ -23,6 +23,7 @@ from support.testgen_runs import TestRuns, kinds
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 NOBODY = {"model": "nobody/nothing"}
 """A model that cannot be asked: the tests that need none are made all the same."""

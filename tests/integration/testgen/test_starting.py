@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.durable.model import Lease
-from peripety.durable.requests import Request
+from peripety.core.idempotency.store import RequestKey
+from peripety.core.runs.types import Lease
+from peripety.core.storage.database import Database
 from peripety.errors import AlreadyExistsError, UnavailableError
-from peripety.storage import Database
-from peripety.testgen.runs import Runs
-from peripety.testgen.sources import Sources
-from peripety.testgen.store import RunStore
+from peripety.testgen.runs import GenerationRuns
+from peripety.testgen.store import GenerationRunStore
+from peripety.testgen.subject_source import SubjectResolver
 from support.api import new_id
 from support.looping import Inline, Paused, always, order, some
 
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from peripety.durable.model import Started
-    from peripety.testgen.stored import Run
+    from peripety.core.runs.types import StartResult
+    from peripety.testgen.store import RunRecord
+
 
 DAY = 24 * 3600 * 1_000_000
 
 
-class Slow(RunStore):
+class Slow(GenerationRunStore):
     """A store that says that a run was added when it is told to.
 
     Attributes:
@@ -42,7 +43,7 @@ class Slow(RunStore):
         self.reached = asyncio.Event()
         self.may = asyncio.Event()
 
-    async def add(self, run: Run, lease: Lease, request: Request) -> Started[Run]:
+    async def add(self, run: RunRecord, lease: Lease, request: RequestKey) -> StartResult[RunRecord]:
         started = await super().add(run, lease, request)
         self.reached.set()
         await self.may.wait()
@@ -64,11 +65,13 @@ def nowhere() -> Any:
 
 
 @asynccontextmanager
-async def kept(path: Path, clock: Clock) -> AsyncIterator[tuple[Slow, Runs]]:
+async def kept(path: Path, clock: Clock) -> AsyncIterator[tuple[Slow, GenerationRuns]]:
     database = await Database.open(f"sqlite:///{path / 'runs.db'}")
     store = Slow(database, clock)
     author = always(lambda question: [*some(question, 1), Paused(3600)])
-    runs = Runs(store, author, Sources(nowhere, nowhere, Inline(), commands=False), Inline(), clock)
+    runs = GenerationRuns(
+        store, author, SubjectResolver(nowhere, nowhere, Inline(), commands=False), Inline(), clock
+    )
     try:
         yield store, runs
     finally:
@@ -82,7 +85,7 @@ async def test_a_run_that_is_started_while_its_process_stops_is_left_to_others_a
 ) -> None:
     clock = Clock()
     async with kept(tmp_path, clock) as (store, runs):
-        starting = asyncio.create_task(runs.start(order("alpha"), None, Request(new_id(), "start")))
+        starting = asyncio.create_task(runs.start(order("alpha"), None, RequestKey(new_id(), "start")))
         await store.reached.wait()
         stopping = asyncio.create_task(runs.aclose())
         await asyncio.wait([stopping], timeout=None if has_stopped else 0)
@@ -98,9 +101,9 @@ async def test_a_request_of_long_ago_is_refused_while_its_run_is_there(tmp_path:
     clock = Clock()
     async with kept(tmp_path, clock) as (store, runs):
         store.may.set()
-        request = Request(new_id(), "start")
+        request = RequestKey(new_id(), "start")
         await runs.start(order("alpha"), None, request)
         clock.later = 2 * DAY
-        await runs.start(order("beta"), None, Request(new_id(), "another"))
+        await runs.start(order("beta"), None, RequestKey(new_id(), "another"))
         with pytest.raises(AlreadyExistsError, match="request_id"):
             await runs.start(order("alpha"), None, request)

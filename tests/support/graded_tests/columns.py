@@ -7,24 +7,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import PeripetyError
-from peripety.gateway.model import ChatMessage, GenerateRequest
-from peripety.testgen.asking.material import as_text, system_text
-from peripety.testgen.asking.questions import ASSESSMENT, REFLECTION
-from peripety.testgen.asking.reading import read_draft
-from peripety.testgen.asking.tools import TestForm
-from peripety.testgen.model import Draft, TestCase
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest
+from peripety.testgen.prompts.stream_parser import TestForm, parse_draft
+from peripety.testgen.prompts.user_messages import (
+    ASSESSMENT_SCHEMA,
+    REFLECTION_SCHEMA,
+    testgen_system_text,
+    to_compact_json,
+)
+from peripety.testgen.types import DraftTest, TestCase
 from support.graded_tests.models import GradedModel
 from support.looping import Author, ran
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from peripety.gateway.model import Completion, GatewayEvent
-    from peripety.testgen.model import TestGenOrder
+    from peripety.gateway.types.response import Completion, GatewayEvent
+    from peripety.testgen.types import TestGenOrder
     from support.graded_tests.models import Grade
     from support.graded_tests.tasks import Task
 
-__all__ = ["Made", "floor_alone", "original_loop", "ours", "single_shot"]
 
 Json = dict[str, Any]
 
@@ -105,9 +108,11 @@ async def original_loop(task: Task, grade: Grade, order: TestGenOrder) -> Made:
                 of_category += made
                 if len(of_category) < config.min_tests_per_category:
                     told = {"question": "reflection", "category": category.name}
-                    await asking.said(told | _existing(of_category), REFLECTION)
+                    await asking.said(told | _existing(of_category), REFLECTION_SCHEMA)
             tests += of_category
-        score = (await asking.said({"question": "assessment", **_existing(tests)}, ASSESSMENT))["score"]
+        score = (await asking.said({"question": "assessment", **_existing(tests)}, ASSESSMENT_SCHEMA))[
+            "score"
+        ]
         if score < config.min_comprehensiveness_score:
             name = next((one.name for one in order.categories if one.name == "correctness"), None)
             name = name or order.categories[0].name
@@ -159,7 +164,7 @@ class _Untold(Author):
         said = json.loads(first.text)
         for name in (*_FEEDBACK, "reflection", "measured"):
             said.pop(name, None)
-        messages = (ChatMessage.user(as_text(said)), *others)
+        messages = (ChatMessage.user(to_compact_json(said)), *others)
         async for event in super().stream(replace(request, messages=messages)):
             yield event
 
@@ -170,7 +175,7 @@ class _Asking:
     def __init__(self, task: Task, grade: Grade, order: TestGenOrder) -> None:
         self._model = GradedModel(task, grade)
         self._author = self._model.author
-        self._system = system_text(order, task.subject)
+        self._system = testgen_system_text(order, task.subject)
         self._form = TestForm(task.subject.body_schema, order.categories)
         self._number = 0
         self.tokens = 0
@@ -183,10 +188,10 @@ class _Asking:
         """The tests of one answer; none when it is no list of tests from its beginning to its end."""
         completion = await self._asked(told, self._form.schema, most)
         try:
-            drafts = [read_draft(value) for value in json.loads(completion.text)]
+            drafts = [parse_draft(value) for value in json.loads(completion.text)]
         except ValueError:
             return []
-        return [self._case(draft, category) for draft in drafts if isinstance(draft, Draft)]
+        return [self._case(draft, category) for draft in drafts if isinstance(draft, DraftTest)]
 
     async def said(self, told: Json, schema: Any) -> Json:
         """What the model says of its tests."""
@@ -195,13 +200,13 @@ class _Asking:
         return value
 
     async def _asked(self, told: Json, schema: Any, most: int) -> Completion:
-        message = ChatMessage.user(as_text(told))
+        message = ChatMessage.user(to_compact_json(told))
         request = GenerateRequest(self._system, (message,), schema=schema, max_output_tokens=most)
         completion = await self._author.generate(request)
         self.tokens += completion.usage.input_tokens + completion.usage.output_tokens
         return completion
 
-    def _case(self, draft: Draft, category: str | None) -> TestCase:
+    def _case(self, draft: DraftTest, category: str | None) -> TestCase:
         self._number += 1
         return TestCase(
             f"t{self._number}",

@@ -12,15 +12,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from peripety.testgen.subjects.command import CommandSubject
-from peripety.testgen.subjects.command.sandbox import Output
+from peripety.testgen.subjects.command.sandbox import ProcessOutput
+from peripety.testgen.subjects.command.subject import CommandSubject
 from support.graded_tests.tasks import HiddenTest, Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import CodeType, FrameType
 
-__all__ = ["COMMANDS", "PROGRAMS", "InProcess"]
 
 PROGRAMS = Path(__file__).parent / "programs"
 _DESCRIPTIONS = {
@@ -44,7 +43,7 @@ class InProcess(CommandSubject):
         self._name = name
         self._source = (directory / name).read_bytes()
 
-    def _output(self, body: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> Output:
+    def _output(self, body: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> ProcessOutput:
         return self._ran(body, (files or {}).get(self._name, self._source))
 
     def _lines(self, body: Mapping[str, Any]) -> frozenset[int]:
@@ -63,7 +62,7 @@ class InProcess(CommandSubject):
             sys.settrace(before)
         return frozenset(lines)
 
-    def _ran(self, body: Mapping[str, Any], source: bytes) -> Output:
+    def _ran(self, body: Mapping[str, Any], source: bytes) -> ProcessOutput:
         code = _code(self._name, source)
         out, before = io.StringIO(), (sys.argv, sys.stdin)
         sys.argv = [self._name, *map(str, body.get("arguments") or ())]
@@ -79,7 +78,7 @@ class InProcess(CommandSubject):
         finally:
             sys.argv, sys.stdin = before
         is_number = exit_code is None or isinstance(exit_code, int)
-        return Output((exit_code or 0) & 0xFF if is_number else 1, out.getvalue().encode(), b"")
+        return ProcessOutput((exit_code or 0) & 0xFF if is_number else 1, out.getvalue().encode(), b"")
 
 
 @cache

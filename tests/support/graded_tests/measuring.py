@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from peripety.testgen.model import TestCase
+    from peripety.testgen.types import TestCase
     from support.graded_tests.columns import Made
     from support.graded_tests.tasks import Task
-
-__all__ = ["Figures", "measured"]
 
 
 @dataclass(frozen=True)

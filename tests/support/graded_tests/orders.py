@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.testgen.categories import categories_of
-from peripety.testgen.model import TestGenConfig, TestGenOrder
+from peripety.testgen.types import TestGenConfig, TestGenOrder, categories_of
 
 if TYPE_CHECKING:
     from support.graded_tests.tasks import Task
 
-__all__ = ["MAX_TOKENS", "order_of"]
 
 MAX_TOKENS = 150_000
 """Raised from 50,000, which ends runs with models whose tests are often wrong."""

@@ -7,7 +7,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from peripety.policies.compiling.finishing import finished
+from peripety.policy.authoring.scenario_suite import finalize
 from peripety.testgen.subjects.policy import PolicySubject
 from support.graded_tests.tasks import HiddenTest, Task
 from support.true_policies import TruePolicy, plausible_suite
@@ -15,9 +15,8 @@ from support.true_policies import TruePolicy, plausible_suite
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from peripety.policies.model import TestScenario
+    from peripety.policy.types import TestScenario
 
-__all__ = ["POLICIES", "WHOLE"]
 
 _SEEDS = ((4, "alpha"), (4, "beta"), (7, "gamma"), (8, "gamma"))
 """Policies whose rules for that server stand alone, and of which a hundred mutants mean something else."""
@@ -37,7 +36,7 @@ def _task(seed: int, server: str) -> Task:
     true = _true(seed, server)
     tools = true.spec["tools"]
     typical = plausible_suite(true, Random(seed), each=_TYPICAL)
-    found = finished(true.compiled, ()).scenarios
+    found = finalize(true.compiled, ()).scenarios
     hidden: dict[str, HiddenTest] = {}
     for scenarios, category in ((typical, _of_decision), (found, _of_directed)):
         for test in _hidden(scenarios, category):

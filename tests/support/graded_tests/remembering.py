@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from peripety.testgen.model import TestStatus
-from peripety.testgen.subjects.subject import Ran
+from peripety.testgen.subjects.subject import RunResult
+from peripety.testgen.types import TestStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from peripety.core.mutation import Mutant
     from peripety.errors import Finding
-    from peripety.quality import Mutant
-    from peripety.testgen.model import Draft, TaskContext, TestCase
-    from peripety.testgen.subjects.subject import Subject, SubjectKind, Target
-
-__all__ = ["Remembering"]
+    from peripety.testgen.subjects.subject import Subject, SubjectKind, SubjectTarget
+    from peripety.testgen.types import DraftTest, TaskContext, TestCase
 
 
 class Remembering:
@@ -28,10 +26,10 @@ class Remembering:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._ran: dict[str, Ran] = {}
+        self._ran: dict[str, RunResult] = {}
         self._kills: dict[str, frozenset[str]] = {}
         self._same: dict[str, bool] = {}
-        self._floor: list[Draft] | None = None
+        self._floor: list[DraftTest] | None = None
 
     @property
     def kind(self) -> SubjectKind:
@@ -50,7 +48,7 @@ class Remembering:
         return self._subject.body_schema
 
     @property
-    def targets(self) -> Sequence[Target]:
+    def targets(self) -> Sequence[SubjectTarget]:
         return self._subject.targets
 
     @property
@@ -66,17 +64,17 @@ class Remembering:
     def same_input(self, body: Mapping[str, Any]) -> Any:
         return self._subject.same_input(body)
 
-    def run(self, test: TestCase) -> Ran:
+    def run(self, test: TestCase) -> RunResult:
         key = _key(test)
         if key not in self._ran:
             self._ran[key] = self._subject.run(test)
         return self._ran[key]
 
-    def ran(self, test: TestCase) -> Ran:
+    def ran(self, test: TestCase) -> RunResult:
         """The same of a test that perhaps cannot be run at all."""
         problems = () if test.body is None else self.problems(test.body)
         if test.body is None or problems:
-            return Ran(TestStatus.NOT_EXECUTABLE, "", "", (*problems,))
+            return RunResult(TestStatus.NOT_EXECUTABLE, "", "", (*problems,))
         return self.run(test)
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
@@ -97,7 +95,7 @@ class Remembering:
         self._same |= {one: one in same for one in new}
         return frozenset(one for one in among if self._same[one])
 
-    def floor(self) -> Iterable[Draft]:
+    def floor(self) -> Iterable[DraftTest]:
         if self._floor is None:
             self._floor = [*self._subject.floor()]
         return self._floor

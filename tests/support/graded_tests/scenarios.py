@@ -7,12 +7,11 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import PeripetyError
-from peripety.scenarios.random_specs import random_spec
-from peripety.testgen.subjects.scenario import ScenarioSubject
-from peripety.testgen.subjects.scenario.body import read_body
-from peripety.testgen.subjects.scenario.playing import turns
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.testgen.subjects.scenario.body import parse_body, play_turns
+from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 from support.graded_tests.tasks import HiddenTest, Task
 from support.random_specs import random_params
 from support.repository import ROOT
@@ -20,9 +19,8 @@ from support.repository import ROOT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from peripety.testgen.subjects.scenario.playing import Turn
+    from peripety.testgen.subjects.scenario.body import PlayedTurn
 
-__all__ = ["DOCUMENTS", "SCENARIOS"]
 
 Json = dict[str, Any]
 
@@ -40,7 +38,7 @@ _PLAIN = re.compile(r"state(\.[A-Za-z_][A-Za-z0-9_]*)+")
 
 def _task(name: str, document: bytes) -> Task:
     """A task whose hidden suite is plays as they come to mind, and those that notice what these do not."""
-    program = sim.compile(document)
+    program = engine.compile(document)
     subject = ScenarioSubject(program)
     random = Random(name)
     hidden = [_play(program, random, random.randint(1, _MOST_TURNS)) for _ in range(_TYPICAL)]
@@ -63,7 +61,7 @@ def _task(name: str, document: bytes) -> Task:
     return Task(name, description, subject, hidden)
 
 
-def _play(program: sim.Program, random: Random, length: int) -> HiddenTest:
+def _play(program: engine.Program, random: Random, length: int) -> HiddenTest:
     """A play that somebody might try out: some actions more than others, and now and then none."""
     test = None
     while test is None:
@@ -83,11 +81,11 @@ def _step(spec: Json, random: Random, weights: list[float], idle: float) -> Json
     return {"actions": actions, "accepted": None, "expect": None}
 
 
-def _looking(program: sim.Program, random: Random, body: Json) -> HiddenTest | None:
+def _looking(program: engine.Program, random: Random, body: Json) -> HiddenTest | None:
     """A play up to its end, with what it looks at there; None when it cannot be played."""
-    played: list[Turn] = []
+    played: list[PlayedTurn] = []
     try:
-        for turn in turns(program, read_body(body)):
+        for turn in play_turns(program, parse_body(body)):
             played.append(turn)
             if turn.stepped.status.kind != "ongoing":
                 break
@@ -102,7 +100,7 @@ def _looking(program: sim.Program, random: Random, body: Json) -> HiddenTest | N
     return HiddenTest(_category(played), told, {"seed": body["seed"], "steps": steps})
 
 
-def _expected(played: list[Turn], random: Random) -> Iterator[Json]:
+def _expected(played: list[PlayedTurn], random: Random) -> Iterator[Json]:
     """Some of what has changed in the play, and how the run stands."""
     after = {
         change.path: change.after
@@ -120,7 +118,7 @@ def _expected(played: list[Turn], random: Random) -> Iterator[Json]:
         yield {"===": [{"var": "event"}, last.event]}
 
 
-def _category(played: list[Turn]) -> str:
+def _category(played: list[PlayedTurn]) -> str:
     """Where an author would put it, by the rarest of what it shows."""
     if played[-1].stepped.status.kind != "ongoing":
         return "endings"
@@ -138,7 +136,7 @@ def _made(name: str) -> Task:
 DOCUMENTS: dict[str, Callable[[], bytes]] = {
     "long_way": (ROOT / "examples" / "long_way.json").read_bytes,
     **{
-        f"random_{seed}_{index}": partial(random_spec, seed, index)
+        f"random_{seed}_{index}": partial(generate_spec, seed, index)
         for seed, index in ((1, 1), (1, 2), (1, 4))
     },
 }

@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from peripety.testgen.model import TestCase, TestStatus
+from peripety.testgen.types import TestCase, TestStatus
 from support.graded_tests.remembering import Remembering
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from peripety.testgen.subjects.subject import Subject
-
-__all__ = ["HiddenTest", "Task"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.answering.log import Pending, RequestLog
+from peripety.core.idempotency.store import IdempotencyStore, PendingResponse
+from peripety.core.storage.database import Database
 from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
-from peripety.storage import Database
 from support.scenarios import chance, opened_registry, program
 
 if TYPE_CHECKING:
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+
 ID = "3f0c0f3e-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-def log(database: Database) -> RequestLog:
-    return RequestLog(database)
+def log(database: Database) -> IdempotencyStore:
+    return IdempotencyStore(database)
 
 
 async def as_it_is(response: bytes, _: AsyncConnection) -> bytes:
@@ -39,19 +40,19 @@ class Work:
         self._responses = responses
         self._pause = pause
 
-    async def __call__(self) -> AsyncIterator[bytes | Pending[bytes]]:
+    async def __call__(self) -> AsyncIterator[bytes | PendingResponse[bytes]]:
         self.begun += 1
         for index, response in enumerate(self._responses, start=1):
             if self._pause is not None and index > 1:
                 await self._pause.wait()
-            yield response if index < len(self._responses) else Pending(partial(as_it_is, response))
+            yield response if index < len(self._responses) else PendingResponse(partial(as_it_is, response))
 
 
-async def answer(log: RequestLog, work: Work, *, print_: str = "same", after: int = 0) -> list[bytes]:
+async def answer(log: IdempotencyStore, work: Work, *, print_: str = "same", after: int = 0) -> list[bytes]:
     return [response async for response in log.once(ID, print_, work(), after=after)]
 
 
-async def test_a_request_that_is_sent_again_gets_its_answer_again(log: RequestLog) -> None:
+async def test_a_request_that_is_sent_again_gets_its_answer_again(log: IdempotencyStore) -> None:
     work = Work(b"a", b"b", b"c")
     assert await answer(log, work) == [b"a", b"b", b"c"]
     assert await answer(log, work) == [b"a", b"b", b"c"]
@@ -60,19 +61,19 @@ async def test_a_request_that_is_sent_again_gets_its_answer_again(log: RequestLo
     assert work.begun == 1
 
 
-async def test_the_same_id_for_another_request_is_refused(log: RequestLog) -> None:
+async def test_the_same_id_for_another_request_is_refused(log: IdempotencyStore) -> None:
     await answer(log, Work(b"a"))
     with pytest.raises(AlreadyExistsError) as caught:
         await answer(log, Work(b"a"), print_="other")
     assert caught.value.code == "REQUEST_ID_REUSED"
 
 
-async def test_there_is_nothing_to_go_on_with_when_nothing_is_kept(log: RequestLog) -> None:
+async def test_there_is_nothing_to_go_on_with_when_nothing_is_kept(log: IdempotencyStore) -> None:
     with pytest.raises(NotFoundError, match="after_sequence 0"):
         await answer(log, Work(b"a"), after=1)
 
 
-async def test_work_that_is_broken_off_is_done_anew(log: RequestLog) -> None:
+async def test_work_that_is_broken_off_is_done_anew(log: IdempotencyStore) -> None:
     work = Work(b"a", b"b")
     responses = log.once(ID, "same", work())
     assert await anext(responses) == b"a"
@@ -81,7 +82,7 @@ async def test_work_that_is_broken_off_is_done_anew(log: RequestLog) -> None:
     assert work.begun == 2
 
 
-async def test_whoever_has_the_last_response_may_leave(log: RequestLog) -> None:
+async def test_whoever_has_the_last_response_may_leave(log: IdempotencyStore) -> None:
     work = Work(b"a", b"b")
     responses = log.once(ID, "same", work())
     assert [await anext(responses), await anext(responses)] == [b"a", b"b"]
@@ -90,7 +91,7 @@ async def test_whoever_has_the_last_response_may_leave(log: RequestLog) -> None:
     assert work.begun == 1
 
 
-async def test_two_at_once_share_one_piece_of_work(log: RequestLog) -> None:
+async def test_two_at_once_share_one_piece_of_work(log: IdempotencyStore) -> None:
     pause = asyncio.Event()
     work = Work(b"a", b"b", pause=pause)
     both = asyncio.gather(answer(log, work), answer(log, work))
@@ -100,7 +101,9 @@ async def test_two_at_once_share_one_piece_of_work(log: RequestLog) -> None:
     assert work.begun == 1
 
 
-async def test_answers_are_forgotten_after_a_day(log: RequestLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answers_are_forgotten_after_a_day(
+    log: IdempotencyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work = Work(b"a")
     await answer(log, work)
     later = time.time() + 24 * 60 * 60 + 1
@@ -115,7 +118,7 @@ async def test_a_change_and_the_record_of_its_request_are_one(database_url: str)
         rules = program(chance(0.5))
         scenario = (await registry.save(rules, rules.dry_run(runs=64), (), ())).scenario
         database = registry._database
-        log, delete = RequestLog(database), partial(registry.delete, scenario.scenario_id)
+        log, delete = IdempotencyStore(database), partial(registry.delete, scenario.scenario_id)
 
         async def broken(connection: AsyncConnection) -> None:
             await delete(connection)
@@ -138,18 +141,18 @@ async def test_what_work_changes_at_its_end_is_not_changed_without_the_record_of
         raise fault
 
     async with opened_registry(database_url) as registry:
-        log, rules = RequestLog(registry._database), program(chance(0.5))
+        log, rules = IdempotencyStore(registry._database), program(chance(0.5))
 
         async def save(connection: AsyncConnection) -> bytes:
             record = await registry.save(rules, rules.dry_run(runs=64), (), (), connection=connection)
             return record.scenario.scenario_id.encode()
 
-        async def work() -> AsyncIterator[bytes | Pending[bytes]]:
+        async def work() -> AsyncIterator[bytes | PendingResponse[bytes]]:
             yield b"a"
-            yield Pending(save)
+            yield PendingResponse(save)
 
         with monkeypatch.context() as broken:
-            broken.setattr("peripety.answering.log._keep", failing)
+            broken.setattr("peripety.core.idempotency.store._store_responses", failing)
             with pytest.raises(type(fault)):
                 await anext(one async for one in log.once(ID, "same", work()) if one != b"a")
         assert (await registry.scenarios()).items == ()
@@ -162,7 +165,7 @@ async def test_of_two_processes_with_the_same_request_the_slower_one_is_told_to_
     database_url: str,
 ) -> None:
     databases = [await Database.open(database_url) for _ in range(2)]
-    one, other = map(RequestLog, databases)
+    one, other = map(IdempotencyStore, databases)
     slow = other.once(ID, "same", Work(b"a", b"b")())
     assert await anext(slow) == b"a"
     assert await answer(one, Work(b"c")) == [b"c"]
@@ -181,7 +184,7 @@ async def test_processes_that_are_asked_for_the_same_change_make_it_once(databas
         changes.append(1)
 
     databases = [await Database.open(database_url) for _ in range(3)]
-    logs = [RequestLog(database) for database in databases]
+    logs = [IdempotencyStore(database) for database in databases]
     await asyncio.gather(*(log.change_once(ID, "same", change) for log in logs for _ in range(3)))
     assert changes == [1]
     for database in databases:
@@ -194,11 +197,11 @@ async def test_a_change_whose_record_cannot_be_kept_is_not_made(
     async def failing(*_: object) -> None:
         raise UnavailableError("the disk is full")
 
-    monkeypatch.setattr("peripety.answering.log._keep", failing)
+    monkeypatch.setattr("peripety.core.idempotency.store._store_responses", failing)
     async with opened_registry(database_url) as registry:
         rules = program(chance(0.5))
         scenario = (await registry.save(rules, rules.dry_run(runs=64), (), ())).scenario
-        log = RequestLog(registry._database)
+        log = IdempotencyStore(registry._database)
         with pytest.raises(UnavailableError):
             await log.change_once(ID, "same", partial(registry.delete, scenario.scenario_id))
         assert await registry.compiled(scenario.scenario_id) == scenario

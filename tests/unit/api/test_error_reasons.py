@@ -9,16 +9,15 @@ import sys
 import pytest
 
 from peripety.api.common.v1.error_reason_pb2 import ErrorReason
-from peripety.errors import current_code
-from peripety.remedies import catalogue
+from peripety.errors import current_code, load_catalog
 from support.error_reasons import raised_reasons
 from support.repository import ROOT
 
 PREFIX = "ERROR_REASON_"
 PAGE = ROOT / "docs/reference/error-reasons.md"
 CATALOGUED = {value.name.removeprefix(PREFIX) for value in ErrorReason.DESCRIPTOR.values} - {"UNSPECIFIED"}
-FINDINGS = {code for kinds in catalogue().values() for code in kinds}
-ENGINE = ("peripety.sim.", "peripety.engine.")
+FINDINGS = {code for kinds in load_catalog().values() for code in kinds}
+ENGINE = ("peripety.engine.", "peripety.engine.")
 # The core raises these itself; the code in front of it passes its reason on.
 FROM_THE_CORE = {"ROLL_INVALID", "RUN_ENDED", "SNAPSHOT_INVALID", "UNKNOWN_ACTION"}
 IN_STREAM_EVENTS = {

@@ -5,22 +5,12 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
-from peripety.authoring import specification
-from peripety.authoring.blueprint import (
-    Action,
-    Blueprint,
-    Chance,
-    Event,
-    Flow,
-    Quantity,
-    Role,
-    Size,
-    Trigger,
-)
-from peripety.authoring.reading.languages import languages
+from peripety import engine
+from peripety.author.author import build_spec
+from peripety.author.blueprint import Action, Blueprint, Chance, Event, Flow, Quantity, Role, Size, Trigger
+from peripety.author.text_analysis.languages import load_languages
 
-PHRASES = next(language.rules for language in languages() if language.code == "en")
+PHRASES = next(language.rules for language in load_languages() if language.code == "en")
 
 
 def blueprint(*quantities: Quantity, **parts: Any) -> Blueprint:
@@ -28,8 +18,8 @@ def blueprint(*quantities: Quantity, **parts: Any) -> Blueprint:
 
 
 def specified(plan: Blueprint, seed: int = 1) -> dict[str, Any]:
-    spec = specification(plan, seed, spec_id="spec")
-    assert sim.validate(json.dumps(spec, ensure_ascii=False)) == []
+    spec = build_spec(plan, seed, spec_id="spec")
+    assert engine.validate(json.dumps(spec, ensure_ascii=False)) == []
     return spec
 
 
@@ -37,8 +27,8 @@ def names(spec: dict[str, Any], section: str) -> list[str]:
     return [part["name"] for part in spec[section]]
 
 
-def luck(spec: dict[str, Any]) -> sim.DryRunReport:
-    return sim.compile(json.dumps(spec, ensure_ascii=False)).dry_run(runs=1024, seed=7)
+def luck(spec: dict[str, Any]) -> engine.DryRunReport:
+    return engine.compile(json.dumps(spec, ensure_ascii=False)).dry_run(runs=1024, seed=7)
 
 
 def test_a_blueprint_of_nothing_becomes_a_whole_scenario() -> None:
@@ -136,7 +126,7 @@ def test_what_can_be_done_once_is_done_once() -> None:
             Action("Once", (Flow("Delta", rises=True), Flow("Alpha", rises=False)), is_final=True),
         ),
     )
-    program = sim.compile(json.dumps(specified(plan)))
+    program = engine.compile(json.dumps(specified(plan)))
     state = program.new_state()
     assert program.act(state, "once").accepted
     program.step(state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from peripety.cli import app
+from peripety.cli.app import app
 
 EXAMPLE = "agent.toml"
 

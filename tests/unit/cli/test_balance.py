@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety import sim
-from peripety.cli import app
+from peripety import engine
+from peripety.cli.app import app
 from support.scenarios import chance, document, siege
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def test_what_moved_is_told_in_a_table_that_names_the_rules() -> None:
 def test_the_specification_goes_to_a_file(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     assert run(siege(), "60-70", "--out", str(out)).exit_code == 0
-    assert 0.58 <= sim.compile(out.read_bytes()).dry_run(runs=4_000).fail_rate <= 0.72
+    assert 0.58 <= engine.compile(out.read_bytes()).dry_run(runs=4_000).fail_rate <= 0.72
 
 
 def test_json_holds_all_of_it_in_one_line() -> None:
@@ -45,7 +45,7 @@ def test_json_holds_all_of_it_in_one_line() -> None:
     assert told["after"]["persona"] == "idle"
     assert 0.6 <= told["after"]["fail_rate"] <= 0.7
     assert {"path", "before", "after", "summary"} == told["edits"][0].keys()
-    assert sim.validate(json.dumps(told["spec"])) == []
+    assert engine.validate(json.dumps(told["spec"])) == []
 
 
 def test_nothing_moves_where_nothing_has_to() -> None:

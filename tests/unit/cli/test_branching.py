@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety import sim
-from peripety.cli import app
+from peripety import engine
+from peripety.cli.app import app
 from peripety.errors import InvalidArgumentError, NotFoundError
-from peripety.sessions.model import ActionCall
+from peripety.session.types import PlayerAction
 from support.branching import FATEFUL
 from support.bundles import Plan, bundle_of, play
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-BUNDLE = bundle_of(play(sim.compile(FATEFUL), [Plan([ActionCall("act", {})])] * 3))
+
+BUNDLE = bundle_of(play(engine.compile(FATEFUL), [Plan([PlayerAction("act", {})])] * 3))
 
 
 def run(*arguments: str, given: bytes | None = None) -> Result:

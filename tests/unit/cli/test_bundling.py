@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety import sim
-from peripety.cli import app
+from peripety import engine
+from peripety.cli.app import app
 from peripety.errors import InvalidArgumentError, NotFoundError
-from peripety.sessions.model import ActionCall
+from peripety.session.types import PlayerAction
 from support.bundles import Plan, bundle_of, play
 from support.specs import document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-BUNDLE = bundle_of(play(sim.compile(document()), [Plan([ActionCall("act", {})])] * 3))
+
+BUNDLE = bundle_of(play(engine.compile(document()), [Plan([PlayerAction("act", {})])] * 3))
 
 
 def run(*arguments: str, given: bytes | None = None) -> Result:
@@ -59,7 +60,7 @@ def test_a_stored_session_is_played_again() -> None:
     session_id = imported()
     result = run("replay", session_id)
     assert result.exit_code == 0
-    assert result.stdout == f"3 turns replayed on the {sim.BACKEND} core, 0 of them differ\n"
+    assert result.stdout == f"3 turns replayed on the {engine.BACKEND} core, 0 of them differ\n"
     *turns, end = map(
         json.loads, run("replay", session_id, "--first-turn", "2", "--json").stdout.splitlines()
     )

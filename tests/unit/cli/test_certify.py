@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety.cli import app
+from peripety.cli.app import app
 from peripety.errors import SpecError
 from support.certificates import contest
 from support.scenarios import document
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 FEW = ("--persona", "greedy", "--max-runs", "64")
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.api.common.v1 import engine_pb2
-from peripety.cli.choosing import Person, RoundRobin
+from peripety.cli.players import HumanPlayer, RoundRobinPlayer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 P = engine_pb2.ParamValue
 
@@ -43,18 +44,18 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 def test_the_rule_takes_each_legal_action_in_turn() -> None:
     legal = [engine_pb2.LegalAction(action_id=name) for name in "abc"]
-    chosen = [RoundRobin().choose(turn, legal).actions[0].action_id for turn in range(1, 8)]
+    chosen = [RoundRobinPlayer().choose(turn, legal).actions[0].action_id for turn in range(1, 8)]
     assert "".join(chosen) == "abcabca"
 
 
 def test_the_rule_lets_the_turn_pass_when_nothing_is_legal() -> None:
-    assert RoundRobin().choose(1, []).actions == []
+    assert RoundRobinPlayer().choose(1, []).actions == []
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_the_rule_stays_within_bounds_and_reaches_both(number: engine_pb2.Param) -> None:
     legal = [engine_pb2.LegalAction(action_id="a", params=[number])]
-    values = {RoundRobin().choose(turn, legal).actions[0].params["p"].number for turn in range(1, 7)}
+    values = {RoundRobinPlayer().choose(turn, legal).actions[0].params["p"].number for turn in range(1, 7)}
     assert all(number.minimum <= value <= number.maximum for value in values)
     assert {number.minimum, number.maximum} <= values
     if number.type == engine_pb2.PARAM_TYPE_INTEGER:
@@ -66,7 +67,7 @@ def test_the_rule_takes_listed_values_only() -> None:
     legal = [
         engine_pb2.LegalAction(action_id="a", params=[param(engine_pb2.PARAM_TYPE_STRING, choices=listed)])
     ]
-    values = {RoundRobin().choose(turn, legal).actions[0].params["p"].text for turn in (1, 2)}
+    values = {RoundRobinPlayer().choose(turn, legal).actions[0].params["p"].text for turn in (1, 2)}
     assert values == {"x", "y"}
 
 
@@ -78,7 +79,7 @@ def test_the_rule_knows_a_value_of_every_type(
     kind: engine_pb2.ParamType.ValueType, value: engine_pb2.ParamValue
 ) -> None:
     legal = [engine_pb2.LegalAction(action_id="a", params=[param(kind)])]
-    assert RoundRobin().choose(1, legal).actions[0].params["p"] == value
+    assert RoundRobinPlayer().choose(1, legal).actions[0].params["p"] == value
 
 
 def test_a_number_chooses_an_action_and_its_parameters_are_asked_for(typed: list[str]) -> None:
@@ -87,7 +88,7 @@ def test_a_number_chooses_an_action_and_its_parameters_are_asked_for(typed: list
         engine_pb2.LegalAction(action_id="a"),
         engine_pb2.LegalAction(action_id="b", params=[NUMBERS[0]]),
     ]
-    choice = Person().choose(1, legal)
+    choice = HumanPlayer().choose(1, legal)
     assert choice is not None
     assert choice.actions[0].action_id == "b"
     assert choice.actions[0].params["p"].number == 3
@@ -97,7 +98,7 @@ def test_a_number_chooses_an_action_and_its_parameters_are_asked_for(typed: list
 def test_yes_and_no_are_understood(typed: list[str], answer: str, flag: bool) -> None:
     typed += ["1", "perhaps", answer]
     legal = [engine_pb2.LegalAction(action_id="a", params=[param(engine_pb2.PARAM_TYPE_BOOLEAN)])]
-    choice = Person().choose(1, legal)
+    choice = HumanPlayer().choose(1, legal)
     assert choice is not None
     assert choice.actions[0].params["p"].flag is flag
 
@@ -105,7 +106,7 @@ def test_yes_and_no_are_understood(typed: list[str], answer: str, flag: bool) ->
 @pytest.mark.parametrize("answer", ["say this", "-1", "1.5", "²"])
 def test_anything_but_a_number_is_said(typed: list[str], answer: str) -> None:
     typed.append(answer)
-    choice = Person().choose(1, [engine_pb2.LegalAction(action_id="a")])
+    choice = HumanPlayer().choose(1, [engine_pb2.LegalAction(action_id="a")])
     assert choice is not None
     assert (choice.words, choice.actions) == (answer, [])
 
@@ -115,7 +116,7 @@ def test_a_number_that_is_not_listed_costs_no_turn(
     typed: list[str], mistake: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed += [mistake, "1"]
-    choice = Person().choose(1, [engine_pb2.LegalAction(action_id="a")])
+    choice = HumanPlayer().choose(1, [engine_pb2.LegalAction(action_id="a")])
     assert choice is not None
     assert [action.action_id for action in choice.actions] == ["a"]
     assert "unknown number" in capsys.readouterr().out
@@ -126,14 +127,14 @@ def test_help_is_given_on_request_and_costs_no_turn(
     typed: list[str], question: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed += [question, "q"]
-    assert Person().choose(1, []) is None
+    assert HumanPlayer().choose(1, []) is None
     explained = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert explained == ["number", "text", "Enter", "?", "q"]
 
 
 def test_enter_lets_the_turn_pass(typed: list[str]) -> None:
     typed.append("")
-    choice = Person().choose(1, [])
+    choice = HumanPlayer().choose(1, [])
     assert choice is not None
     assert (choice.words, choice.actions) == ("", [])
 
@@ -141,9 +142,9 @@ def test_enter_lets_the_turn_pass(typed: list[str]) -> None:
 @pytest.mark.parametrize("lines", [["q"], []])
 def test_q_and_the_end_of_input_stop_the_game(typed: list[str], lines: list[str]) -> None:
     typed += lines
-    assert Person().choose(1, []) is None
+    assert HumanPlayer().choose(1, []) is None
 
 
 def test_the_end_of_input_while_a_parameter_is_asked_for_stops_the_game(typed: list[str]) -> None:
     typed.append("1")
-    assert Person().choose(1, [engine_pb2.LegalAction(action_id="a", params=[NUMBERS[0]])]) is None
+    assert HumanPlayer().choose(1, [engine_pb2.LegalAction(action_id="a", params=[NUMBERS[0]])]) is None

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety import __version__, cli, sim
-from peripety.cli import app
+from peripety import engine
+from peripety.cli import app as cli_app
+from peripety.cli.app import app
 from peripety.errors import FieldViolation, Finding, InternalError, InvalidArgumentError, SpecError
-from peripety.rpc.app import SERVICES
+from peripety.server.app import SERVICES
+from peripety.version import __version__
 from support.commands import every_option
 from support.specs import document, spec
 
@@ -48,11 +50,14 @@ def test_help_names_every_command() -> None:
 
 
 def test_version_names_the_core() -> None:
-    assert run("--version").stdout == f"peripety {__version__} (core: {sim.BACKEND} {sim.BACKEND_VERSION})\n"
+    assert (
+        run("--version").stdout
+        == f"peripety {__version__} (core: {engine.BACKEND} {engine.BACKEND_VERSION})\n"
+    )
 
 
 def test_help_and_usage_errors_load_neither_grpc_nor_the_engine() -> None:
-    heavy = ["grpc", "pydantic", "sqlalchemy", "peripety.sim"]
+    heavy = ["grpc", "pydantic", "sqlalchemy", "peripety.engine"]
     code = f"import sys, peripety.cli; print([name for name in {heavy} if name in sys.modules])"
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert said.stdout == "[]\n"
@@ -135,7 +140,7 @@ def test_a_size_that_is_not_known_is_not_told(
     path.write_bytes(b"[" + b" " * 2 * 1024 * 1024)
     monkeypatch.setattr("sys.argv", ["peripety", command, str(path)])
     with pytest.raises(SystemExit):
-        cli.main()
+        cli_app.main()
     said = capsys.readouterr()
     assert "exceeds the limit of 1048576 bytes" in said.out + said.err
     assert "1048577" not in said.out + said.err
@@ -145,7 +150,7 @@ def test_dry_run_tells_how_often_the_scenario_is_lost(good: str) -> None:
     result = run("dry-run", good, "--runs", "8", "--persona", "idle")
     assert result.exit_code == 0
     assert "8 runs of at most" in result.stdout
-    assert f"persona idle, core {sim.BACKEND}" in result.stdout
+    assert f"persona idle, core {engine.BACKEND}" in result.stdout
 
 
 def test_dry_run_as_json_repeats_for_a_seed(good: str) -> None:
@@ -161,20 +166,20 @@ def test_dry_run_as_json_repeats_for_a_seed(good: str) -> None:
 
 def test_a_dry_run_in_pieces_is_the_dry_run_in_one(good: str) -> None:
     pieces = json.loads(run("dry-run", good, "--runs", "700", "--json").stdout)
-    whole = sim.compile(document()).dry_run(runs=700)
+    whole = engine.compile(document()).dry_run(runs=700)
     assert pieces.items() >= json.loads(json.dumps(asdict(whole))).items()
 
 
 def test_no_piece_of_a_dry_run_keeps_ctrl_c_waiting(good: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def slow(program: sim.Program, *, runs: int, **options: Any) -> sim.DryRunReport:
+    def slow(program: engine.Program, *, runs: int, **options: Any) -> engine.DryRunReport:
         asked.append(runs)
         time.sleep(0.02 * runs)
         return play(program, runs=runs, **options)
 
-    play = sim.Program.dry_run
-    monkeypatch.setattr(sim.Program, "dry_run", slow)
+    play = engine.Program.dry_run
+    monkeypatch.setattr(engine.Program, "dry_run", slow)
     run("dry-run", good, "--runs", "40")
     assert sum(asked) == 40
     assert 1 < max(asked) <= 8
@@ -245,9 +250,9 @@ def test_errors_are_told_in_a_paragraph(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr("peripety.cli.commands.app", fail)
+    monkeypatch.setattr("peripety.cli.app.app", fail)
     with pytest.raises(SystemExit) as stopped:
-        cli.main()
+        cli_app.main()
     said = capsys.readouterr()
     assert stopped.value.code == code
     assert all(word in said.err for word in words)
@@ -259,13 +264,13 @@ def test_an_unexpected_error_says_how_to_see_more(monkeypatch: pytest.MonkeyPatc
     def fail() -> None:
         raise RuntimeError("odd")
 
-    monkeypatch.setattr("peripety.cli.commands.app", fail)
+    monkeypatch.setattr("peripety.cli.app.app", fail)
     with pytest.raises(SystemExit, match=r"RuntimeError: odd \(PERIPETY_DEBUG=1"):
-        cli.main()
+        cli_app.main()
     monkeypatch.setenv("PERIPETY_DEBUG", "1")
     with pytest.raises(RuntimeError, match="odd"):
-        cli.main()
+        cli_app.main()
 
 
 def test_spec_used_above_is_valid() -> None:
-    assert not sim.validate(json.dumps(spec()))
+    assert not engine.validate(json.dumps(spec()))

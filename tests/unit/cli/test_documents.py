@@ -6,12 +6,12 @@ import io
 
 import pytest
 
-from peripety.cli.documents import Document, documents
-from peripety.cli.text import MAX_INPUT_BYTES
+from peripety.cli.input_documents import InputDocument, iterate_documents
+from peripety.cli.output import MAX_INPUT_BYTES
 
 
 def found(source: str, content: bytes) -> list[tuple[int | None, bytes]]:
-    return [(document.line, document.content) for document in documents(source, io.BytesIO(content))]
+    return [(document.line, document.content) for document in iterate_documents(source, io.BytesIO(content))]
 
 
 @pytest.mark.parametrize(
@@ -49,5 +49,5 @@ def test_documents_come_as_they_are_read() -> None:
         def read(self, *_: object) -> bytes:
             raise AssertionError("a stream of lines must not be read whole")
 
-    lines = documents("-", Stream(b"{}\n{}\n{}\n"))
-    assert next(lines) == Document("-", 1, b"{}\n")
+    lines = iterate_documents("-", Stream(b"{}\n{}\n{}\n"))
+    assert next(lines) == InputDocument("-", 1, b"{}\n")

@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety import sim
-from peripety.cli import app
+from peripety import engine
+from peripety.cli.app import app
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from peripety.sessions.model import ActionCall
+from peripety.session.types import PlayerAction
 from support.bundles import Plan, bundle_of, play
 from support.specs import action, at_most, document, never
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+
 ENDING = document(
     actions=[action("act"), action("end", [{"op": "set", "path": "state.b", "value": 0}])],
     loss_conditions=[at_most("first", "state.b", 0), never("second")],
 )
-GOING_ON = bundle_of(play(sim.compile(ENDING), [Plan([ActionCall("act", {})])] * 2))
-ENDED = bundle_of(play(sim.compile(ENDING), [Plan([ActionCall("act", {})]), Plan([ActionCall("end", {})])]))
+GOING_ON = bundle_of(play(engine.compile(ENDING), [Plan([PlayerAction("act", {})])] * 2))
+ENDED = bundle_of(
+    play(engine.compile(ENDING), [Plan([PlayerAction("act", {})]), Plan([PlayerAction("end", {})])])
+)
 
 
 def run(*arguments: str, given: bytes | None = None) -> Result:

@@ -13,9 +13,8 @@ from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1 import scenario_pb2_grpc
-from peripety.cli import app
-from peripety.errors import SpecError
-from peripety.remedies import remedy_of
+from peripety.cli.app import app
+from peripety.errors import SpecError, get_remedy
 from support.embedding import embedding
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from typer.testing import Result
+
 
 Written = pb.GenerateScenarioResponse
 
@@ -89,7 +89,7 @@ class Writer(scenario_pb2_grpc.ScenarioServiceServicer):
 def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     service = Writer()
     add = partial(scenario_pb2_grpc.add_ScenarioServiceServicer_to_server, service)
-    monkeypatch.setattr("peripety.cli.generate.embedded_services", embedding(add))
+    monkeypatch.setattr("peripety.cli.scenario_generate.embedded_services", embedding(add))
     return service
 
 
@@ -103,7 +103,7 @@ def test_what_each_answer_used_and_what_changed_is_told(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [
         "  answer 1: 1 call · 4,000 in (0 cached, 0%) · 50 out · $0.020000",
         "    error MISSING_KEY /actions/0: the key 'id' is missing",
-        f"      fix: {remedy_of('MISSING_KEY')}",
+        f"      fix: {get_remedy('MISSING_KEY')}",
         "  repaired by answer 2: 1 call · 4,500 in (3,600 cached, 80%) · 50 out · $0.005000",
         "    added action a",
         "  missed its budget: 1 of 64 runs lost (1.6%; 95 % interval 0.0% to 0.0%), persona random",

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety.cli import app
+from peripety.cli.app import app
 from peripety.errors import SpecError
 from support.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 LATER = {
     "op": "schedule",

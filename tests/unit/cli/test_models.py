@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety.cli import app
+from peripety.cli.app import app
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.catalogue import Catalogue
+from peripety.gateway.models.catalog import ModelCatalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ def test_a_tier_and_a_peak_have_a_line_of_their_own() -> None:
 def test_json_has_a_line_for_each_model_of_all_providers() -> None:
     lines = [json.loads(line) for line in run("--json").stdout.splitlines()]
     assert [(line["provider"], line["name"]) for line in lines] == [
-        (model.provider, model.name) for model in Catalogue.load().models()
+        (model.provider, model.name) for model in ModelCatalog.load().models()
     ]
     (one,) = [line for line in lines if line["name"] == "gpt-4o-mini"]
     assert one["prices"][0]["input"] == 150_000

@@ -10,8 +10,8 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from peripety.cli import app
-from peripety.cli.parquet import rows
+from peripety.cli.app import app
+from peripety.cli.input_documents import read_rows
 from peripety.errors import InvalidArgumentError
 from support.batches import BYTES, GOOD
 
@@ -27,7 +27,7 @@ def written(path: Path, **columns: pa.Array) -> str:
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
 def test_specifications_may_be_text_or_bytes(tmp_path: Path, kind: pa.DataType) -> None:
     value = GOOD if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else GOOD.decode()
-    (row,) = rows(written(tmp_path / "a.parquet", spec=pa.array([value], kind)))
+    (row,) = read_rows(written(tmp_path / "a.parquet", spec=pa.array([value], kind)))
     assert (row.spec, row.id) == (GOOD, None)
 
 
@@ -38,19 +38,19 @@ def test_rows_have_their_ids_and_their_share_of_the_file(tmp_path: Path) -> None
         spec=pa.array([BYTES, None, GOOD]),
         more=pa.array([0, 0, 0]),
     )
-    found = list(rows(file))
+    found = list(read_rows(file))
     assert [(row.id, row.spec) for row in found] == [("1", BYTES), (None, b""), ("3", GOOD)]
     assert sum(row.size for row in found) == pytest.approx((tmp_path / "a.parquet").stat().st_size)
 
 
 def test_many_rows_are_read_some_at_a_time(tmp_path: Path) -> None:
     file = written(tmp_path / "a.parquet", spec=pa.array([b"%d" % number for number in range(1_000)]))
-    assert [row.spec for row in rows(file)] == [b"%d" % number for number in range(1_000)]
+    assert [row.spec for row in read_rows(file)] == [b"%d" % number for number in range(1_000)]
 
 
 def test_a_file_without_the_column_names_those_it_has(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"column spec .* is missing; columns: words"):
-        list(rows(written(tmp_path / "a.parquet", words=pa.array(["x"]))))
+        list(read_rows(written(tmp_path / "a.parquet", words=pa.array(["x"]))))
 
 
 def test_without_the_library_the_way_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

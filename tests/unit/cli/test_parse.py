@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from peripety.api.policy.v1 import policy_pb2 as pb
-from peripety.cli.jsonify import jsonify
-from peripety.cli.parse import messages_in
+from peripety.cli.proto_json import from_json, to_json
 from peripety.errors import InvalidArgumentError
 
 
@@ -21,7 +20,7 @@ def test_what_is_printed_can_be_read_again() -> None:
         source=pb.SCENARIO_SOURCE_DIRECTED,
         rule_id="b",
     )
-    assert messages_in(pb.PolicyScenario, [jsonify(scenario)], "file") == [scenario]
+    assert from_json(pb.PolicyScenario, [to_json(scenario)], "file") == [scenario]
 
 
 def test_messages_and_lists_of_them_are_filled() -> None:
@@ -32,7 +31,7 @@ def test_messages_and_lists_of_them_are_filled() -> None:
         "argument_roles": [{"path": "/a", "role": "b"}],
         "read_only": True,
     }
-    (message,) = messages_in(pb.ToolAnnotation, [tool], "file")
+    (message,) = from_json(pb.ToolAnnotation, [tool], "file")
     assert message.input_schema == b'{"type": "object"}'
     assert (message.argument_roles[0].path, message.read_only, message.destructive) == ("/a", True, False)
 
@@ -55,7 +54,7 @@ def test_messages_and_lists_of_them_are_filled() -> None:
 )
 def test_what_is_wrong_is_named_with_its_place(value: Any, place: str, words: str) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
-        messages_in(pb.PolicyScenario, value, "file")
+        from_json(pb.PolicyScenario, value, "file")
     (violation,) = refused.value.violations
     assert violation.field == place
     assert words in violation.reason
@@ -64,7 +63,7 @@ def test_what_is_wrong_is_named_with_its_place(value: Any, place: str, words: st
 def test_everything_that_is_wrong_is_named_at_once() -> None:
     tools = [{"read_only": "yes"}, {"argument_roles": [{"path": None}]}]
     with pytest.raises(InvalidArgumentError, match="2 problems") as refused:
-        messages_in(pb.ToolAnnotation, tools, "file")
+        from_json(pb.ToolAnnotation, tools, "file")
     assert [one.field for one in refused.value.violations] == [
         "file[0].read_only",
         "file[1].argument_roles[0].path",

@@ -12,12 +12,13 @@ from typer.testing import CliRunner
 from peripety.api.common.v1 import common_pb2, engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
-from peripety.cli import app
-from peripety.remedies import remedy_of
+from peripety.cli.app import app
+from peripety.errors import get_remedy
 from support.embedding import embedding
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
 
 Written = scenario_pb2.GenerateScenarioResponse
 Compiled = scenario_pb2.CompileScenarioResponse
@@ -100,14 +101,14 @@ def told(*arguments: str) -> list[str]:
 
 AUTHORING = [
     "    error MISSING_KEY /: a key is missing",
-    f"      fix: {remedy_of('MISSING_KEY')}",
+    f"      fix: {get_remedy('MISSING_KEY')}",
     "    ... and 2 more",
     "  repaired by answer 2",
     "    added event b",
     "alpha: 0 actions, 0 events, 0 ways to lose",
     "  written by p/m",
     "    warning WORDS_ONLY /: the model gave the words",
-    f"      fix: {remedy_of('WORDS_ONLY')}",
+    f"      fix: {get_remedy('WORDS_ONLY')}",
 ]
 
 

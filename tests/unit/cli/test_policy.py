@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety.cli import app
+from peripety.cli.app import app
 from peripety.errors import InvalidArgumentError, NotFoundError, SpecError
 
 if TYPE_CHECKING:

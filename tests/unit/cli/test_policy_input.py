@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from peripety.cli.policy_input import order, source
+from peripety.cli.policy_author import policy_input, policy_sources
 from peripety.errors import InvalidArgumentError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "policies" / "office"
@@ -22,7 +22,7 @@ def write(path: Path, value: object) -> str:
 
 
 def test_a_folder_has_all_that_is_compiled() -> None:
-    request = order(EXAMPLE, None, None, None, None).request()
+    request = policy_sources(EXAMPLE, None, None, None, None).request()
     assert request.constitution.startswith("# ")
     assert len(request.tools) == len({(tool.server_name, tool.tool_name) for tool in request.tools}) > 8
     assert request.handwritten_scenarios
@@ -31,7 +31,7 @@ def test_a_folder_has_all_that_is_compiled() -> None:
 
 def test_what_is_named_takes_the_place_of_what_is_in_the_folder(tmp_path: Path) -> None:
     tools = write(tmp_path / "other.json", [TOOL])
-    request = order(EXAMPLE, None, tools, None, None).request()
+    request = policy_sources(EXAMPLE, None, tools, None, None).request()
     assert [tool.tool_name for tool in request.tools] == ["b"]
     assert request.constitution
 
@@ -39,7 +39,7 @@ def test_what_is_named_takes_the_place_of_what_is_in_the_folder(tmp_path: Path) 
 def test_only_the_policy_and_its_tools_have_to_be_there(tmp_path: Path) -> None:
     (tmp_path / "constitution.md").write_text("All may be.", encoding="utf-8")
     write(tmp_path / "tools.json", [TOOL])
-    request = order(tmp_path, None, None, None, None).request()
+    request = policy_sources(tmp_path, None, None, None, None).request()
     assert (len(request.handwritten_scenarios), request.foundation) == (0, b"")
 
 
@@ -57,7 +57,7 @@ def test_what_is_not_named_is_asked_for(
     named: tuple[Path | None, str | None, str | None, None, None],
 ) -> None:
     with pytest.raises(typer.BadParameter):
-        order(*named)
+        policy_sources(*named)
 
 
 @pytest.mark.parametrize(
@@ -66,27 +66,29 @@ def test_what_is_not_named_is_asked_for(
 def test_a_file_that_is_no_json_is_named(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "tools.json").write_bytes(content)
     with pytest.raises(InvalidArgumentError, match=words) as refused:
-        order(None, str(EXAMPLE / "constitution.md"), str(tmp_path / "tools.json"), None, None).request()
+        policy_sources(
+            None, str(EXAMPLE / "constitution.md"), str(tmp_path / "tools.json"), None, None
+        ).request()
     assert "tools.json" in refused.value.message
 
 
 def test_a_policy_is_a_folder_a_document_or_what_is_stored(tmp_path: Path) -> None:
     document = write(tmp_path / "policy.json", {"policy_version": "1.0"})
     suite = write(tmp_path / "scenarios.json", [SCENARIO])
-    whole = source(str(tmp_path))
+    whole = policy_input(str(tmp_path))
     assert json.loads(whole.policy.document) == {"policy_version": "1.0"}
     assert [one.description for one in whole.required_scenarios()] == ["c"]
-    assert [one.description for one in source(document, suite).required_scenarios()] == ["c"]
-    assert source("pol_0123456789abcdef").policy.policy_id == "pol_0123456789abcdef"
-    assert source("pol_0123456789abcdef").required_scenarios() == ()
+    assert [one.description for one in policy_input(document, suite).required_scenarios()] == ["c"]
+    assert policy_input("pol_0123456789abcdef").policy.policy_id == "pol_0123456789abcdef"
+    assert policy_input("pol_0123456789abcdef").required_scenarios() == ()
 
 
 def test_a_document_alone_has_no_scenarios(tmp_path: Path) -> None:
-    alone = source(write(tmp_path / "policy.json", {}))
+    alone = policy_input(write(tmp_path / "policy.json", {}))
     with pytest.raises(typer.BadParameter, match="--scenarios"):
         alone.required_scenarios()
 
 
 def test_a_policy_that_is_nowhere_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match="cannot read nowhere"):
-        source("nowhere.json")
+        policy_input("nowhere.json")

@@ -10,7 +10,7 @@ from rich.console import Console
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import quality_pb2 as quality
 from peripety.api.policy.v1 import policy_pb2 as pb
-from peripety.cli.policy_story import PolicyStory, live_policy_story
+from peripety.cli.render.policy import PolicyProgressView, live_policy_view
 
 Event = pb.CompilePolicyResponse
 DOCUMENT = json.dumps({"rules": [{"id": "a"}]}).encode()
@@ -24,7 +24,7 @@ USAGE = common.ModelUsage(calls=2)
 
 def told(*events: pb.CompilePolicyResponse) -> list[str]:
     out = io.StringIO()
-    story = PolicyStory(Console(file=out, highlight=False, markup=False, soft_wrap=True))
+    story = PolicyProgressView(Console(file=out, highlight=False, markup=False, soft_wrap=True))
     for event in events:
         story.tell(event)
     return out.getvalue().splitlines()
@@ -94,6 +94,6 @@ def test_a_decision_on_the_way_is_told_with_who_said_it() -> None:
 
 def test_where_nobody_watches_there_is_no_bar() -> None:
     out = io.StringIO()
-    with live_policy_story(Console(file=out, highlight=False, markup=False)) as story:
+    with live_policy_view(Console(file=out, highlight=False, markup=False)) as story:
         story.tell(progress(pb.COMPILE_PHASE_STORING, "the policy"))
     assert out.getvalue() == "  storing\n"

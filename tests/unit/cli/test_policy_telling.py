@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from peripety.api.common.v1 import quality_pb2 as quality
 from peripety.api.policy.v1 import policy_pb2 as pb
-from peripety.cli.policy_telling import (
-    audit_line,
-    counted,
-    coverage_lines,
-    decision_words,
-    failure_lines,
-    mutation_lines,
-    request_words,
-    sources_words,
+from peripety.cli.render.policy import (
+    format_audit_entry,
+    format_count,
+    format_coverage,
+    format_decision,
+    format_failures,
+    format_mutation_score,
+    format_request,
+    format_sources,
 )
 
 DENIED = pb.DecisionResult(decision=pb.DECISION_DENY, rule_id="r")
@@ -24,23 +24,25 @@ def test_a_failure_says_what_was_expected_and_what_decided() -> None:
         pb.ScenarioResult(scenario_id="s", actual=DENIED),
         pb.ScenarioResult(scenario_id="t", passed=True),
     ]
-    assert [*failure_lines(results, {"s": ALLOWED})] == ["  failed: about alpha: expects allow, is deny by r"]
-    assert [*failure_lines(results, {})] == ["  failed: s: is deny by r"]
+    assert [*format_failures(results, {"s": ALLOWED})] == [
+        "  failed: about alpha: expects allow, is deny by r"
+    ]
+    assert [*format_failures(results, {})] == ["  failed: s: is deny by r"]
 
 
 def test_a_long_list_of_failures_is_cut_and_says_so() -> None:
-    *_, last = failure_lines([pb.ScenarioResult(scenario_id="s", actual=DENIED)] * 25, {})
+    *_, last = format_failures([pb.ScenarioResult(scenario_id="s", actual=DENIED)] * 25, {})
     assert last == "  ... and 5 more"
 
 
 def test_no_rule_is_told_as_such() -> None:
-    assert decision_words(pb.DecisionResult(decision=pb.DECISION_DENY)) == "deny by no rule"
+    assert format_decision(pb.DecisionResult(decision=pb.DECISION_DENY)) == "deny by no rule"
 
 
 def test_a_call_is_told_on_one_line_with_who_calls() -> None:
     call = pb.PolicyRequest(server_name="a", tool_name="b", arguments=b'{"n":1}', roles=["x", "y"])
-    assert request_words(call) == 'a/b {"n":1} as x, y'
-    assert request_words(pb.PolicyRequest(server_name="a", tool_name="b")) == "a/b {}"
+    assert format_request(call) == 'a/b {"n":1} as x, y'
+    assert format_request(pb.PolicyRequest(server_name="a", tool_name="b")) == "a/b {}"
 
 
 def test_coverage_is_of_what_can_be_reached() -> None:
@@ -48,7 +50,7 @@ def test_coverage_is_of_what_can_be_reached() -> None:
         quality.Coverage(kind="condition_decision", covered=3, reachable=4),
         quality.Coverage(kind="rule"),
     ]
-    assert [*coverage_lines(kinds)] == [
+    assert [*format_coverage(kinds)] == [
         "  condition/decision coverage: 3 of 4 (75%)",
         "  rule coverage: 0 of 0",
     ]
@@ -57,7 +59,7 @@ def test_coverage_is_of_what_can_be_reached() -> None:
 def test_survivors_are_told_with_what_they_change() -> None:
     survivor = quality.Mutant(operator="drop_rule", path="/rules/0", before=b'{"id":"a"}')
     score = quality.MutationScore(killed=9, survived=1, equivalent=2, score=0.9, survivors=[survivor])
-    assert [*mutation_lines(score)] == [
+    assert [*format_mutation_score(score)] == [
         "  mutants killed: 9 of 10 (90.0%), 2 more proved equivalent",
         "    survives: drop_rule /rules/0: rule a → nothing",
     ]
@@ -66,9 +68,9 @@ def test_survivors_are_told_with_what_they_change() -> None:
 def test_scenarios_are_counted_by_where_they_are_from() -> None:
     handwritten = pb.PolicyScenario(source=pb.SCENARIO_SOURCE_HANDWRITTEN)
     directed = pb.PolicyScenario(source=pb.SCENARIO_SOURCE_DIRECTED)
-    assert sources_words([handwritten, directed, directed]) == "3 scenarios (1 handwritten, 2 directed)"
-    assert sources_words([]) == "0 scenarios"
-    assert counted(1, "rule") == "1 rule"
+    assert format_sources([handwritten, directed, directed]) == "3 scenarios (1 handwritten, 2 directed)"
+    assert format_sources([]) == "0 scenarios"
+    assert format_count(1, "rule") == "1 rule"
 
 
 def test_an_entry_of_the_audit_says_who_decided_what() -> None:
@@ -98,7 +100,7 @@ def test_an_entry_of_the_audit_says_who_decided_what() -> None:
             ),
         ),
     ]
-    assert [*map(audit_line, entries)] == [
+    assert [*map(format_audit_entry, entries)] == [
         "  model:a/b: alpha: expects escalate, not deny; so",
         "  engine: about alpha: discarded, r always decides deny",
         "  model:a/b: rule r: changed; so",

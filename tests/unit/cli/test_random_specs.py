@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner, Result
 
-from peripety.cli import app
-from peripety.scenarios.random_specs import random_spec
+from peripety.cli.app import app
+from peripety.scenario.spec_generator.generator import generate_spec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ def run(*arguments: str) -> Result:
 
 def test_standard_output_gets_a_line_for_each() -> None:
     assert run("--random", "3", "--seed", "5").stdout_bytes.splitlines() == [
-        random_spec(5, index) for index in range(3)
+        generate_spec(5, index) for index in range(3)
     ]
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety import sim
-from peripety.cli import app
+from peripety import engine
+from peripety.cli.app import app
 from peripety.errors import InvalidArgumentError
-from peripety.sessions.model import ActionCall
+from peripety.session.types import PlayerAction
 from support.bundles import Plan, bundle_of, play
 from support.repository import ROOT
 from support.specs import document
@@ -20,7 +20,8 @@ from support.specs import document
 if TYPE_CHECKING:
     from pathlib import Path
 
-GAME = play(sim.compile(document()), [Plan([ActionCall("act", {})])] * 3)
+
+GAME = play(engine.compile(document()), [Plan([PlayerAction("act", {})])] * 3)
 BUNDLE = bundle_of(GAME)
 
 
@@ -42,7 +43,7 @@ def test_a_bundle_that_is_right_gives_zero(bundle: Path) -> None:
     assert verdict == "the bundle is right"
     assert f"specification {GAME.program.spec_hash[:12]}, no certificate" in about
     assert turns == (
-        f"  3 of 3 turns replayed on the {sim.BACKEND} core, 0 of them differ;"
+        f"  3 of 3 turns replayed on the {engine.BACKEND} core, 0 of them differ;"
         f" chain {GAME.header().chain_hash[:12]}"
     )
 
@@ -81,7 +82,7 @@ def test_the_program_in_the_documentation_verifies_a_bundle(
     page = (ROOT / "docs" / "bundles.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     monkeypatch.chdir(bundle.parent)
-    exec(compile(program, "bundles.md", "exec"), {"canonical": sim.canonical})  # noqa: S102 - it is ours
+    exec(compile(program, "bundles.md", "exec"), {"canonical": engine.canonicalize})  # noqa: S102 - it is ours
     bundle.write_bytes(BUNDLE.replace(b'"after":12', b'"after":13'))
     with pytest.raises(AssertionError):
-        exec(compile(program, "bundles.md", "exec"), {"canonical": sim.canonical})  # noqa: S102 - it is ours
+        exec(compile(program, "bundles.md", "exec"), {"canonical": engine.canonicalize})  # noqa: S102 - it is ours

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety.cli import app
+from peripety.cli.app import app
 from support.repository import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 MULTI_TURN = ROOT / "examples" / "simulator" / "multi_turn.toml"
 

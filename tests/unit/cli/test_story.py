@@ -10,9 +10,9 @@ from rich.console import Console
 from peripety.api.common.v1 import common_pb2, engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2
-from peripety.cli.story import Story
-from peripety.cli.viewpoint import PUBLIC, Viewpoint
-from peripety.remedies import remedy_of
+from peripety.cli.players import PUBLIC_VIEW, PointOfView
+from peripety.cli.render.console import ConsoleView
+from peripety.errors import get_remedy
 
 Event = session_pb2.TurnEvent
 ONGOING = engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_ONGOING)
@@ -24,7 +24,7 @@ class Told:
     def __init__(self, *, terminal: bool = False) -> None:
         self.stream = io.StringIO()
         options = {"force_terminal": True, "color_system": "standard"} if terminal else {}
-        self.story = Story(Console(file=self.stream, width=80, soft_wrap=True, **options))  # type: ignore[arg-type]  # both fit
+        self.story = ConsoleView(Console(file=self.stream, width=80, soft_wrap=True, **options))  # type: ignore[arg-type]  # both fit
 
     @property
     def text(self) -> str:
@@ -158,7 +158,7 @@ def test_every_event_that_matters_is_told(told: Told, event: session_pb2.TurnEve
 
 def test_a_session_begins_with_whose_eyes_see_it_and_what_is_at_stake(told: Told) -> None:
     session = session_pb2.Session(session_id="s", seed=7)
-    told.story.session(session, Viewpoint("a", "Alpha", "wins at 9\nloses at 0\x1b[2J"))
+    told.story.session(session, PointOfView("a", "Alpha", "wins at 9\nloses at 0\x1b[2J"))
     assert told.lines == [
         "",
         "Session s, seed 7, turn 0",
@@ -169,7 +169,7 @@ def test_a_session_begins_with_whose_eyes_see_it_and_what_is_at_stake(told: Told
 
 
 def test_a_session_that_nobody_in_particular_sees_says_so(told: Told) -> None:
-    told.story.session(session_pb2.Session(session_id="s"), PUBLIC)
+    told.story.session(session_pb2.Session(session_id="s"), PUBLIC_VIEW)
     assert told.lines[-1] == "  point of view: the public view"
 
 
@@ -200,7 +200,7 @@ def test_what_was_repaired_is_told(told: Told) -> None:
     told.story.generation(scenario_pb2.GenerateScenarioResponse(repaired=repaired))
     assert told.lines == [
         "    error MISSING_KEY /a: the key 'b' is missing",
-        f"      fix: {remedy_of('MISSING_KEY')}",
+        f"      fix: {get_remedy('MISSING_KEY')}",
         "  repaired by answer 2",
         "    b was added",
     ]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.cli.tally import Tally, watched
+from peripety.cli.scenario_validate import BatchTally, batch_progress
 from peripety.errors import InvalidArgumentError, ResourceExhaustedError
-from peripety.scenarios.batch import BatchOptions, Verdict
+from peripety.scenario.batch import BatchOptions, DocumentVerdict
 from support.batches import EASY, GOOD, WRONG, verdicts
 
-SLOW = Verdict(error=ResourceExhaustedError("too slow", code="DRY_RUN_TOO_SLOW"))
-GONE = Verdict(error=InvalidArgumentError("gone", code="UNREADABLE"))
+SLOW = DocumentVerdict(error=ResourceExhaustedError("too slow", code="DRY_RUN_TOO_SLOW"))
+GONE = DocumentVerdict(error=InvalidArgumentError("gone", code="UNREADABLE"))
 
 
 class Clock:
@@ -26,11 +26,11 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("peripety.cli.tally.time.perf_counter", clock)
+    monkeypatch.setattr("peripety.cli.scenario_validate.time.perf_counter", clock)
     return clock
 
 
-def of(*documents: bytes) -> list[Verdict]:
+def of(*documents: bytes) -> list[DocumentVerdict]:
     return list(verdicts(list(enumerate(documents)), BatchOptions()).values())
 
 
@@ -38,15 +38,15 @@ def of(*documents: bytes) -> list[Verdict]:
     ("counted", "code"),
     [([], 0), (of(GOOD, EASY), 0), (of(GOOD, WRONG), 1), ([*of(WRONG), GONE], 2), ([*of(GOOD), SLOW], 2)],
 )
-def test_the_exit_code_is_that_of_the_worst(counted: list[Verdict], code: int) -> None:
-    tally = Tally()
+def test_the_exit_code_is_that_of_the_worst(counted: list[DocumentVerdict], code: int) -> None:
+    tally = BatchTally()
     for verdict in counted:
         tally.add(verdict)
     assert tally.exit_code == code
 
 
 def test_the_summary_counts_verdicts_and_what_was_found(clock: Clock) -> None:
-    tally = Tally()
+    tally = BatchTally()
     for verdict in [*of(GOOD, WRONG, b"{"), SLOW, GONE]:
         tally.add(verdict)
     clock.now = 0.5
@@ -58,9 +58,9 @@ def test_the_summary_counts_verdicts_and_what_was_found(clock: Clock) -> None:
 def test_long_work_without_a_terminal_is_told_every_few_seconds(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tally = Tally()
+    tally = BatchTally()
     (good,) = of(GOOD)
-    with watched(tally, lambda: 1_000) as advance:
+    with batch_progress(tally, lambda: 1_000) as advance:
         for second in range(1, 12):
             clock.now = second
             tally.add(good)
@@ -72,8 +72,8 @@ def test_long_work_without_a_terminal_is_told_every_few_seconds(
 
 
 def test_short_work_is_not_told_of(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    tally = Tally()
-    with watched(tally, lambda: pytest.fail("nobody asks")) as advance:
+    tally = BatchTally()
+    with batch_progress(tally, lambda: pytest.fail("nobody asks")) as advance:
         clock.now = 4.9
         advance(50)
     assert not capsys.readouterr().err

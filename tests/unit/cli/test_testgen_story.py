@@ -12,8 +12,7 @@ from rich.console import Console
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import quality_pb2 as quality
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.cli.testgen_story import TestStory, live_test_story
-from peripety.cli.testgen_telling import stopped_words
+from peripety.cli.render.testgen import TestProgressView, format_stop_reason, live_test_view
 
 Event = pb.TestGenEvent
 START = Event.Start(
@@ -43,7 +42,7 @@ QUALITY = pb.Quality(
 
 def told(*events: pb.TestGenEvent) -> list[str]:
     out = io.StringIO()
-    story = TestStory(Console(file=out, highlight=False, markup=False, soft_wrap=True))
+    story = TestProgressView(Console(file=out, highlight=False, markup=False, soft_wrap=True))
     for event in events:
         story.tell(event)
     return out.getvalue().splitlines()
@@ -154,14 +153,14 @@ def test_what_was_not_measured_is_not_claimed() -> None:
 
 def test_every_reason_to_end_has_its_words() -> None:
     reasons = [number for number in pb.StoppedBy.values() if number]
-    assert all(map(stopped_words, reasons))
+    assert all(map(format_stop_reason, reasons))
 
 
 @pytest.mark.parametrize("reflections", [3, 300])
 def test_at_a_terminal_what_moves_below_the_cards_never_grows(reflections: int) -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=100, height=24, highlight=False, markup=False)
-    with live_test_story(console, 30) as story:
+    with live_test_view(console, 30) as story:
         story.tell(Event(run_id="run_1", start=START))
         for number in range(reflections):
             story.tell(Event(reflection=pb.Reflection(category="one", text=f"said {number} " * 100)))

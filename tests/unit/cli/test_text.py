@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from peripety.cli.text import MAX_INPUT_BYTES, in_one_line, printable, read_text
+from peripety.cli.output import MAX_INPUT_BYTES, one_line, printable, read_text_argument
 from peripety.errors import InvalidArgumentError
 
 
@@ -19,22 +19,22 @@ def stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     "text", ["", "plain", "both \"quotes\" and 'quotes'", "שלום עולם", "🏴‍☠️🙂", "a\nb\tc", "x" * 100_000]
 )
 def test_any_text_comes_through_unchanged(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    assert read_text(text, "--description") == text
+    assert read_text_argument(text, "--description") == text
     stdin(monkeypatch, text.encode())
-    assert read_text("-", "--description") == text
+    assert read_text_argument("-", "--description") == text
 
 
 def test_bytes_that_are_not_utf8_are_named_by_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
     stdin(monkeypatch, b"abc\xff")
     with pytest.raises(InvalidArgumentError, match=r"not UTF-8 \(byte 4\)") as raised:
-        read_text("-", "--description")
+        read_text_argument("-", "--description")
     assert raised.value.violations[0].field == "--description"
     assert raised.value.message.startswith("--description")
 
 
 def test_an_argument_of_other_bytes_is_refused_too() -> None:
     with pytest.raises(InvalidArgumentError, match="not UTF-8"):
-        read_text(b"abc\xff".decode(errors="surrogateescape"), "--description")
+        read_text_argument(b"abc\xff".decode(errors="surrogateescape"), "--description")
 
 
 def test_input_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_input_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatc
     endless = Endless()
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=endless))
     with pytest.raises(InvalidArgumentError, match="longer than 1 MiB"):
-        read_text("-", "--description")
+        read_text_argument("-", "--description")
     assert endless.asked <= MAX_INPUT_BYTES + 1
 
 
@@ -58,4 +58,4 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 
 
 def test_text_of_a_stranger_does_not_look_like_a_line_of_ours() -> None:
-    assert in_one_line("a: certified\nb\u2028c\x07") == "a: certified b c\N{REPLACEMENT CHARACTER}"
+    assert one_line("a: certified\nb\u2028c\x07") == "a: certified b c\N{REPLACEMENT CHARACTER}"

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
-from peripety.cli import app
-from peripety.gateway.calling.counters import Demand
-from peripety.gateway.calling.reports import CallReport
-from peripety.gateway.catalogue import Cost
-from peripety.gateway.model import Usage
-from peripety.gateway.usage import UsageBook, UsageStore
-from peripety.storage import Database
+from peripety.cli.app import app
+from peripety.core.storage.database import Database
+from peripety.gateway.calls.executor import CallRecord
+from peripety.gateway.calls.rate_limiter import CallUsage
+from peripety.gateway.models.model_data import Cost
+from peripety.gateway.types.response import Usage
+from peripety.gateway.usage import UsageAggregator, UsageStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 
@@ -29,9 +30,9 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["usage", *arguments])
 
 
-def call(model: str, cost: Cost | None) -> CallReport:
+def call(model: str, cost: Cost | None) -> CallRecord:
     usage = Usage(12_000, 500, 9_000, 1_000)
-    return CallReport("openai", model, None, "OK", NOON, 1.0, Demand(0, 0), usage, cost)
+    return CallRecord("openai", model, None, "OK", NOON, 1.0, CallUsage(0, 0), usage, cost)
 
 
 @pytest.fixture(autouse=True)
@@ -39,9 +40,9 @@ def _calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path / 'test.db'}"
     monkeypatch.setenv("PERIPETY_DATABASE_URL", url)
 
-    async def keep(calls: Iterable[CallReport]) -> None:
+    async def keep(calls: Iterable[CallRecord]) -> None:
         database = await Database.open(url)
-        book = UsageBook(UsageStore(database), lambda: NOON)
+        book = UsageAggregator(UsageStore(database), lambda: NOON)
         for each in calls:
             book.add_call(each)
         await book.aclose()

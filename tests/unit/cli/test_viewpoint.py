@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from peripety.cli.viewpoint import PUBLIC, Viewpoint, viewpoint_of
+from peripety.cli.players import PUBLIC_VIEW, PointOfView, select_point_of_view
 from peripety.errors import InvalidArgumentError
 
 
@@ -16,21 +16,21 @@ def spec(*playable: str) -> bytes:
 
 
 def test_the_only_playable_entity_sees_the_game() -> None:
-    assert viewpoint_of(spec("a"), None) == Viewpoint("a", "A", "")
+    assert select_point_of_view(spec("a"), None) == PointOfView("a", "A", "")
 
 
 @pytest.mark.parametrize("document", [spec(), spec("a", "b"), b"{}"])
 def test_the_view_is_public_where_it_is_open_whose_it_is(document: bytes) -> None:
-    assert viewpoint_of(document, None) == PUBLIC
+    assert select_point_of_view(document, None) == PUBLIC_VIEW
 
 
 def test_a_playable_entity_can_be_chosen_among_several() -> None:
-    assert viewpoint_of(spec("a", "b"), "b").entity_id == "b"
+    assert select_point_of_view(spec("a", "b"), "b").entity_id == "b"
 
 
 def test_what_the_scenario_says_of_the_entity_is_kept() -> None:
     entity = {"id": "a", "playable": True, "description": "wins by waiting"}
-    seen = viewpoint_of(json.dumps({"entities": [entity]}).encode(), None)
+    seen = select_point_of_view(json.dumps({"entities": [entity]}).encode(), None)
     assert (seen.name, seen.description) == ("a", "wins by waiting")
 
 
@@ -40,7 +40,7 @@ def test_what_the_scenario_says_of_the_entity_is_kept() -> None:
 @pytest.mark.parametrize("wanted", ["bystander", "nobody", ""])
 def test_an_entity_that_cannot_be_played_is_refused(document: bytes, way_out: str, wanted: str) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
-        viewpoint_of(document, wanted)
+        select_point_of_view(document, wanted)
     (violation,) = refused.value.violations
     assert violation.field == "--pov"
     assert way_out in violation.reason

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from peripety.client.options import client_options, service_config
-from peripety.client.services import SERVICES, reads
+from peripety.rpc.channel import SERVICES, client_options, read_only_methods, service_config
 
 
 def test_only_methods_named_as_safe_are_retried_and_only_when_the_server_is_away() -> None:
@@ -20,7 +19,7 @@ def test_only_methods_named_as_safe_are_retried_and_only_when_the_server_is_away
 
 
 def test_the_methods_called_safe_are_the_unary_reads_of_each_service() -> None:
-    names = [name for service in SERVICES for name in reads(service)]
+    names = [name for service in SERVICES for name in read_only_methods(service)]
     assert "peripety.api.session.v1.SessionService/GetSession" in names
     assert "peripety.api.gateway.v1.GatewayService/ListModels" in names
     assert not [

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from peripety.durable.failures import public_error
+from peripety.core.runs.types import public_error
 from peripety.errors import InternalError, UnavailableError
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from peripety.durable.model import Recorded
-from peripety.durable.recent import Recent
+from peripety.core.runs.event_log import RunEventBuffer
+from peripety.core.runs.types import RecordedEvent
 
 
-def recorded(first: int, last: int) -> list[Recorded[str]]:
-    return [Recorded(sequence, f"event {sequence}") for sequence in range(first, last + 1)]
+def recorded(first: int, last: int) -> list[RecordedEvent[str]]:
+    return [RecordedEvent(sequence, f"event {sequence}") for sequence in range(first, last + 1)]
 
 
 def test_before_anything_is_recorded_only_the_log_knows() -> None:
-    assert Recent[str]().after(0) is None
+    assert RunEventBuffer[str]().after(0) is None
 
 
 def test_events_after_a_sequence_are_told_in_order() -> None:
-    recent = Recent[str]()
+    recent = RunEventBuffer[str]()
     recent.add(recorded(4, 6))
     recent.add(recorded(7, 7))
     assert recent.after(3) == recorded(4, 7)
@@ -24,20 +24,20 @@ def test_events_after_a_sequence_are_told_in_order() -> None:
 
 
 def test_what_was_recorded_before_by_others_is_left_to_the_log() -> None:
-    recent = Recent[str]()
+    recent = RunEventBuffer[str]()
     recent.add(recorded(4, 6))
     assert recent.after(2) is None
 
 
 def test_of_a_long_run_only_the_end_is_remembered() -> None:
-    recent = Recent[str]()
+    recent = RunEventBuffer[str]()
     recent.add(recorded(1, 10_000))
     assert recent.after(9_999) == recorded(10_000, 10_000)
     assert recent.after(0) is None
 
 
 def test_followers_look_again_when_there_is_something_to_see() -> None:
-    recent = Recent[str]()
+    recent = RunEventBuffer[str]()
     before = recent.news
     recent.add([])
     assert not before.is_set()
@@ -47,7 +47,7 @@ def test_followers_look_again_when_there_is_something_to_see() -> None:
 
 
 def test_what_is_forgotten_is_left_to_the_log() -> None:
-    recent = Recent[str]()
+    recent = RunEventBuffer[str]()
     recent.add(recorded(1, 3))
     before = recent.news
     recent.forget()

@@ -11,11 +11,14 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.allowance import Allowance
-from peripety.gateway.model import Budget, Spent, Usage
+from peripety.gateway.budgets.order_budget import OrderBudget
+from peripety.gateway.types.request import Budget
+from peripety.gateway.types.response import Usage, UsageTotal
 
 CENT = 10**10
-ANSWER = Spent(2, Usage(input_tokens=70, output_tokens=30, cache_read_tokens=40), cost=CENT, cache_savings=5)
+ANSWER = UsageTotal(
+    2, Usage(input_tokens=70, output_tokens=30, cache_read_tokens=40), cost=CENT, cache_savings=5
+)
 BUDGET = Budget(max_calls=3, max_tokens=1_000, max_cost=2 * CENT, max_seconds=60)
 
 
@@ -28,8 +31,8 @@ class Watch:
         return self.seconds
 
 
-def allowance(watch: Watch | None = None, answers: int = 4, budget: Budget = BUDGET) -> Allowance:
-    return Allowance(budget, answers, watch or Watch())
+def allowance(watch: Watch | None = None, answers: int = 4, budget: Budget = BUDGET) -> OrderBudget:
+    return OrderBudget(budget, answers, watch or Watch())
 
 
 def test_the_next_request_may_use_what_is_left() -> None:
@@ -105,9 +108,12 @@ def test_a_call_for_which_too_little_was_left_is_told_by_what_the_whole_order_us
 @pytest.mark.parametrize(
     ("error", "spent"),
     [
-        (exhausted("day", "max_cost"), Spent()),
-        (UnavailableError("broken off", code="STREAM_TRUNCATED"), Spent(1, cost=None, cache_savings=None)),
-        (InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED"), Spent(1)),
+        (exhausted("day", "max_cost"), UsageTotal()),
+        (
+            UnavailableError("broken off", code="STREAM_TRUNCATED"),
+            UsageTotal(1, cost=None, cache_savings=None),
+        ),
+        (InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED"), UsageTotal(1)),
         (
             FailedPreconditionError(
                 "no",
@@ -124,11 +130,13 @@ def test_a_call_for_which_too_little_was_left_is_told_by_what_the_whole_order_us
                     "cache_savings": "0",
                 },
             ),
-            Spent(2, Usage(5, 6), 7, 0),
+            UsageTotal(2, Usage(5, 6), 7, 0),
         ),
     ],
 )
-def test_any_other_failure_counts_what_it_is_known_to_have_used(error: PeripetyError, spent: Spent) -> None:
+def test_any_other_failure_counts_what_it_is_known_to_have_used(
+    error: PeripetyError, spent: UsageTotal
+) -> None:
     order = allowance()
     assert order.failed(error) is None
     assert order.spent == spent
@@ -139,4 +147,4 @@ def test_an_answer_that_time_ended_cost_nobody_knows_what() -> None:
     finding = order.failed(exhausted("request", "max_time"))
     assert finding is not None
     assert finding.message == "time limit of 60 s exceeded; raise the limit"
-    assert order.spent == Spent(1, cost=None, cache_savings=None)
+    assert order.spent == UsageTotal(1, cost=None, cache_savings=None)

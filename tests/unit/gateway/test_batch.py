@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.core.concurrency import closing
 from peripety.errors import InternalError, InvalidArgumentError, PeripetyError, UnavailableError
-from peripety.gateway.batch import Batches, Item, ItemResult
-from peripety.gateway.model import Completion, GenerateRequest, ResponseCacheMode, StopReason, Tool, Usage
-from peripety.gateway.prompt_cache import Release
-from peripety.gateway.providers.registry import Answerer
-from peripety.gateway.response_cache import MemoryAnswers, ResponseCache
-from peripety.gateway.streams import following
+from peripety.gateway.batch import BatchItem, BatchItemResult, BatchRunner, WarmupPolicy
+from peripety.gateway.providers.registry import AnswerSource
+from peripety.gateway.response_cache.tiers import MemoryTier, ResponseCache
+from peripety.gateway.types.message import Tool
+from peripety.gateway.types.request import GenerateRequest, ResponseCacheMode
+from peripety.gateway.types.response import Completion, StopReason, Usage
 from support.gated_gateway import COST, GatedGateway, answer, question
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
 
 BATCH = "00000000-0000-4000-8000-000000000000"
 
@@ -30,25 +32,25 @@ class Sending:
         self.inner = GatedGateway()
         self.read: list[str] = []
         self.hits: list[str] = []
-        cache = ResponseCache(MemoryAnswers(1_000_000), [], ttl=60, clock=lambda: 0.0)
-        self.batches = Batches(
+        cache = ResponseCache(MemoryTier(1_000_000), [], ttl=60, clock=lambda: 0.0)
+        self.batches = BatchRunner(
             self.inner,
             cache,
-            lambda _: Answerer("p", "m", "a"),
-            lambda request: Release.AT_FIRST_EVENT if request.tools else Release.AT_ONCE,
+            lambda _: AnswerSource("p", "m", "a"),
+            lambda request: WarmupPolicy.AT_FIRST_EVENT if request.tools else WarmupPolicy.AT_ONCE,
             lambda completion, _: self.hits.append(completion.text),
             under_way,
         )
 
-    async def items(self, *items: Item) -> AsyncIterator[Item]:
+    async def items(self, *items: BatchItem) -> AsyncIterator[BatchItem]:
         for item_ in items:
             self.read.append(item_.item_id)
             yield item_
 
-    def send(self, *items: Item) -> AsyncIterator[list[ItemResult]]:
+    def send(self, *items: BatchItem) -> AsyncIterator[list[BatchItemResult]]:
         return self.batches.answer(self.items(*items))
 
-    def results(self, *items: Item) -> asyncio.Task[dict[str, Completion | PeripetyError]]:
+    def results(self, *items: BatchItem) -> asyncio.Task[dict[str, Completion | PeripetyError]]:
         async def gather() -> dict[str, Completion | PeripetyError]:
             return {r.item_id: r.outcome async for results in self.send(*items) for r in results}
 
@@ -58,7 +60,7 @@ class Sending:
         """Wait for a call with this question, and answer it with the same text."""
         (await self.inner.call_about(text)).finish(answer(text))
 
-    async def next(self, batches: AsyncIterator[list[ItemResult]], text: str) -> list[ItemResult]:
+    async def next(self, batches: AsyncIterator[list[BatchItemResult]], text: str) -> list[BatchItemResult]:
         """Read results while the question with this text is answered."""
         results, _ = await asyncio.gather(anext(batches), self.call(text))
         return results
@@ -71,20 +73,20 @@ async def sending() -> AsyncIterator[Sending]:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def item(item_id: str, text: str | None = None, batch_id: str = BATCH) -> Item:
-    return Item(batch_id, item_id, question(text or item_id, ResponseCacheMode.OFF))
+def item(item_id: str, text: str | None = None, batch_id: str = BATCH) -> BatchItem:
+    return BatchItem(batch_id, item_id, question(text or item_id, ResponseCacheMode.OFF))
 
 
 async def test_results_come_in_the_order_in_which_they_are_ready(sending: Sending) -> None:
-    async with following(sending.send(item("a"), item("b"), item("c"))) as batches:
+    async with closing(sending.send(item("a"), item("b"), item("c"))) as batches:
         for name in ("c", "a", "b"):
-            assert await sending.next(batches, name) == [ItemResult(name, answer(name))]
+            assert await sending.next(batches, name) == [BatchItemResult(name, answer(name))]
         assert [results async for results in batches] == []
 
 
 async def test_one_that_fails_is_no_matter_of_the_others(sending: Sending) -> None:
     refused = InvalidArgumentError("prompt is required")
-    results = sending.results(item("a"), Item(BATCH, "b", refused), item("c"))
+    results = sending.results(item("a"), BatchItem(BATCH, "b", refused), item("c"))
     (await sending.inner.call(1)).fail(UnavailableError("it hung up"))
     await sending.call("c")
     outcomes = await results
@@ -95,7 +97,7 @@ async def test_one_that_fails_is_no_matter_of_the_others(sending: Sending) -> No
 
 @pytest.mark.parametrize("bad", ["", "x" * 257])
 async def test_an_item_needs_a_name_of_its_own(sending: Sending, bad: str) -> None:
-    async with following(sending.send(item("a"), item("a", "again"), item(bad))) as batches:
+    async with closing(sending.send(item("a"), item("a", "again"), item(bad))) as batches:
         first, second = await anext(batches)
         (third,) = await sending.next(batches, "a")
     assert isinstance(first.outcome, InvalidArgumentError)
@@ -107,15 +109,15 @@ async def test_an_item_needs_a_name_of_its_own(sending: Sending, bad: str) -> No
 
 async def test_no_more_is_read_than_results_are_taken() -> None:
     sending = Sending(under_way=2)
-    async with asyncio.timeout(10), following(sending.send(*map(item, "abcdef"))) as batches:
-        assert await sending.next(batches, "a") == [ItemResult("a", answer("a"))]
+    async with asyncio.timeout(10), closing(sending.send(*map(item, "abcdef"))) as batches:
+        assert await sending.next(batches, "a") == [BatchItemResult("a", answer("a"))]
         await sending.call("b")
         for _ in range(20):
             await asyncio.sleep(0)
         # Nobody has asked for more than the first result: the next item waits at the door.
         assert sending.read == ["a", "b", "c"]
         assert len(sending.inner.calls) == 2
-        assert await anext(batches) == [ItemResult("b", answer("b"))]
+        assert await anext(batches) == [BatchItemResult("b", answer("b"))]
         await sending.inner.call(3)
         assert sending.read == ["a", "b", "c", "d"]
 
@@ -124,7 +126,7 @@ async def test_of_prompts_that_begin_alike_the_first_goes_alone_until_its_answer
     sending: Sending,
 ) -> None:
     alike = [
-        Item(BATCH, name, replace(question(name), tools=(Tool("t", "", {"type": "object"}),)))
+        BatchItem(BATCH, name, replace(question(name), tools=(Tool("t", "", {"type": "object"}),)))
         for name in ("a", "b", "c")
     ]
     results = sending.results(*alike, item("d"))
@@ -138,7 +140,7 @@ async def test_of_prompts_that_begin_alike_the_first_goes_alone_until_its_answer
 
 
 async def test_whoever_leaves_ends_all_calls(sending: Sending) -> None:
-    async with following(sending.send(item("a"), item("b"), item("c"))) as batches:
+    async with closing(sending.send(item("a"), item("b"), item("c"))) as batches:
         await sending.next(batches, "a")
         assert len(sending.inner.open) == 2
     assert sending.inner.open == []
@@ -169,7 +171,7 @@ async def test_a_batch_that_is_sent_again_asks_only_what_was_not_answered(sendin
 @pytest.mark.parametrize(
     "other", [item("a", "another question"), item("a", "a", BATCH.replace("4", "5")), item("b", "a")]
 )
-async def test_another_question_batch_or_item_is_asked(sending: Sending, other: Item) -> None:
+async def test_another_question_batch_or_item_is_asked(sending: Sending, other: BatchItem) -> None:
     for sent in (item("a"), other):
         results = sending.results(sent)
         assert isinstance(sent.request, GenerateRequest)
@@ -180,7 +182,7 @@ async def test_another_question_batch_or_item_is_asked(sending: Sending, other: 
 
 
 async def test_what_stops_the_reading_stops_the_batch(sending: Sending) -> None:
-    async def items() -> AsyncIterator[Item]:
+    async def items() -> AsyncIterator[BatchItem]:
         yield item("a")
         await sending.inner.call(1)
         raise InvalidArgumentError("items has too many items")

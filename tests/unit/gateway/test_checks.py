@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.checks import check_options, check_schema
-from peripety.gateway.history import merge_messages
-from peripety.gateway.model import CacheConfig, ChatMessage, ChatRole, GenerateRequest, ResponseSchema, Text
+from peripety.gateway.message_normalization import normalize_messages
+from peripety.gateway.request_checks import check_options, check_schema
+from peripety.gateway.types.message import ChatMessage, ChatRole, Text
+from peripety.gateway.types.request import CacheConfig, GenerateRequest, ResponseSchema
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 USER, ASSISTANT, SYSTEM = ChatRole.USER, ChatRole.ASSISTANT, ChatRole.SYSTEM
 
@@ -21,12 +23,12 @@ def messages(*pairs: tuple[ChatRole, str]) -> tuple[ChatMessage, ...]:
 
 def test_neighbours_of_one_role_become_one_message() -> None:
     given = messages((USER, "a"), (USER, "b"), (ASSISTANT, "c"), (ASSISTANT, "d"), (USER, "e"))
-    assert merge_messages(given) == messages((USER, "a\n\nb"), (ASSISTANT, "c\n\nd"), (USER, "e"))
+    assert normalize_messages(given) == messages((USER, "a\n\nb"), (ASSISTANT, "c\n\nd"), (USER, "e"))
 
 
 def test_messages_that_alternate_stay_as_they_are() -> None:
     given = messages((USER, "a"), (ASSISTANT, "b"), (SYSTEM, "c"), (USER, "d"))
-    assert merge_messages(given) == given
+    assert normalize_messages(given) == given
 
 
 @pytest.mark.parametrize(
@@ -41,13 +43,13 @@ def test_messages_that_alternate_stay_as_they_are() -> None:
 )
 def test_a_prompt_that_asks_nothing_is_refused(given: tuple[ChatMessage, ...], field: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        merge_messages(given)
+        normalize_messages(given)
     assert [violation.field for violation in caught.value.violations] == [field]
 
 
 def test_a_system_text_alone_gets_a_message_that_says_what_to_do() -> None:
     with pytest.raises(InvalidArgumentError, match="add a user message"):
-        merge_messages(())
+        normalize_messages(())
 
 
 @pytest.mark.parametrize(

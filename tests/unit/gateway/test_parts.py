@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.gateway.model import ChatMessage, ChatRole, ProviderState, Reasoning, Text, ToolCall
+from peripety.gateway.types.message import ChatMessage, ChatRole, ProviderState, Reasoning, Text, ToolCall
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "deepseek", "ollama", "gemini", "google"])

@@ -6,32 +6,34 @@ from dataclasses import fields, replace
 import pytest
 
 from peripety.errors import Finding, Severity
-from peripety.gateway.model import (
-    CacheBlock,
-    CacheBreakpoint,
-    CachePlan,
-    CacheTTL,
+from peripety.gateway.codec import (
+    decode_completion,
+    decode_message,
+    decode_tool,
+    encode_completion,
+    encode_message,
+    encode_tool,
+)
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    Completion,
     ProviderState,
     Reasoning,
-    SchemaMethod,
-    SchemaReport,
-    StopReason,
     Text,
     Tool,
     ToolCall,
     ToolResult,
-    Usage,
 )
-from peripety.gateway.writing import (
-    read_completion,
-    read_message,
-    read_tool,
-    write_completion,
-    write_message,
-    write_tool,
+from peripety.gateway.types.request import CacheTTL
+from peripety.gateway.types.response import (
+    CacheBlock,
+    CacheBreakpoint,
+    CachePlan,
+    Completion,
+    SchemaMethod,
+    SchemaReport,
+    StopReason,
+    Usage,
 )
 
 FINDINGS = (Finding("A", "/a", "why"), Finding("B", "", "why not", Severity.WARNING))
@@ -59,7 +61,7 @@ COMPLETION = Completion(
 
 
 def through_json(completion: Completion) -> Completion:
-    return read_completion(json.loads(json.dumps(write_completion(completion))))
+    return decode_completion(json.loads(json.dumps(encode_completion(completion))))
 
 
 def test_an_answer_comes_back_with_every_field() -> None:
@@ -84,8 +86,8 @@ def test_what_an_answer_lacks_it_still_lacks(without: Completion) -> None:
 
 def test_messages_and_tools_come_back_as_they_were() -> None:
     results = ChatMessage(ChatRole.USER, (ToolResult("c", "x", is_error=True), Text("t")))
-    assert read_message(json.loads(json.dumps(write_message(results)))) == results
+    assert decode_message(json.loads(json.dumps(encode_message(results)))) == results
     tool = Tool("n:1", "d", {"type": "object", "properties": {"b": {}, "a": {}}}, strict=True)
-    back = read_tool(json.loads(json.dumps(write_tool(tool))))
+    back = decode_tool(json.loads(json.dumps(encode_tool(tool))))
     assert back == tool
     assert list(back.input_schema["properties"]) == ["b", "a"]

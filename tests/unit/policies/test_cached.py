@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.answering.log import Pending
+from peripety.core.concurrency import closing
+from peripety.core.idempotency.store import PendingResponse
 from peripety.errors import Finding, InvalidArgumentError, NotFoundError, Severity, UnavailableError
-from peripety.gateway.streams import following
-from peripety.policies.cached import CachedCompiler, Kept
-from peripety.policies.model import CompileOrder, Failed, Progress, ToolAnnotation
-from peripety.policies.store import PolicyStore
-from peripety.policies.stored_artifacts import StoredArtifacts
+from peripety.policy.compile_cache import ArtifactStore, CachedResult, CachingCompiler
+from peripety.policy.store import PolicyStore
+from peripety.policy.types import AnnotatedTool, CompileOrder, CompileProgress, PolicyCompileFailed
 from support.compiled_policies import compiled_policy
 from support.fake_compiler import FakeCompiler
 
 if TYPE_CHECKING:
-    from peripety.storage import Database
+    from peripety.core.storage.database import Database
 
-ORDER = CompileOrder("whoever reads below /a may", (ToolAnnotation("alpha", "read"),))
+
+ORDER = CompileOrder("whoever reads below /a may", (AnnotatedTool("alpha", "read"),))
 
 
 @pytest.fixture
@@ -29,19 +29,19 @@ def store(database: Database) -> PolicyStore:
     return PolicyStore(database)
 
 
-def caching(compiler: FakeCompiler, store: PolicyStore, configured: str = "one") -> CachedCompiler:
-    return CachedCompiler(compiler, store, StoredArtifacts(store._database, configured))
+def caching(compiler: FakeCompiler, store: PolicyStore, configured: str = "one") -> CachingCompiler:
+    return CachingCompiler(compiler, store, ArtifactStore(store._database, configured))
 
 
 async def last(
-    store: PolicyStore, compiler: CachedCompiler, order: CompileOrder = ORDER, version_of: str | None = None
+    store: PolicyStore, compiler: CachingCompiler, order: CompileOrder = ORDER, version_of: str | None = None
 ) -> Any:
     """The last event, after it was stored like the log of requests does it."""
     told: Any = None
-    async with following(compiler.compile(order, version_of)) as events:
+    async with closing(compiler.compile(order, version_of)) as events:
         async for event in events:
             told = event
-            if isinstance(event, Pending):
+            if isinstance(event, PendingResponse):
                 async with store._database.write() as connection:
                     told = await event.make(connection)
     return told
@@ -93,13 +93,16 @@ async def test_another_order_program_or_model_is_compiled_anew(store: PolicyStor
 
 
 @pytest.mark.parametrize(
-    "end", [Failed((), b"", (), None, (), compiled_policy().spent), UnavailableError("nobody answers")]
+    "end",
+    [PolicyCompileFailed((), b"", (), None, (), compiled_policy().spent), UnavailableError("nobody answers")],
 )
-async def test_what_came_to_nothing_is_not_kept(store: PolicyStore, end: Failed | Exception) -> None:
+async def test_what_came_to_nothing_is_not_kept(
+    store: PolicyStore, end: PolicyCompileFailed | Exception
+) -> None:
     fake = FakeCompiler(end)
     compiler = caching(fake, store)
     for _ in range(2):
-        if isinstance(end, Failed):
+        if isinstance(end, PolicyCompileFailed):
             assert await last(store, compiler) == end
         else:
             with pytest.raises(UnavailableError):
@@ -111,20 +114,20 @@ async def test_what_came_to_nothing_is_not_kept(store: PolicyStore, end: Failed 
 async def test_who_leaves_early_keeps_nothing_and_blocks_nobody(store: PolicyStore) -> None:
     fake = FakeCompiler()
     compiler = caching(fake, store)
-    async with following(compiler.compile(ORDER)) as events:
-        assert isinstance(await anext(aiter(events)), Progress)
+    async with closing(compiler.compile(ORDER)) as events:
+        assert isinstance(await anext(aiter(events)), CompileProgress)
     assert fake.left == 1
     kept = await last(store, compiler)
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, CachedResult)
     assert not kept.from_cache
 
 
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
-        ({"tools": (ToolAnnotation("alpha", ""),)}, "tools[0]/tool_name"),
+        ({"tools": (AnnotatedTool("alpha", ""),)}, "tools[0]/tool_name"),
         ({"tools": ORDER.tools * 2}, "tools[1]"),
-        ({"tools": tuple(ToolAnnotation("alpha", "b" * 64) for _ in range(20_000))}, "tools"),
+        ({"tools": tuple(AnnotatedTool("alpha", "b" * 64) for _ in range(20_000))}, "tools"),
         ({"lists": {"x": {"kind": "path", "values": ["@x"]}}}, "foundation/lists/x"),
         ({"invariants": ({"id": "structural-a"},)}, "foundation/invariants/0"),
     ],

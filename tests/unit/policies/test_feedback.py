@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from peripety.policies.feedback import feedback_message
-from peripety.policies.model import (
-    Decision,
+from peripety.engine.policies.types import Decision, ToolRequest
+from peripety.policy.authoring.scenario_authors import feedback_message
+from peripety.policy.types import (
     DiscardedScenario,
     Expectation,
     ScenarioCorrection,
     ScenarioFeedback,
     TestScenario,
-    ToolRequest,
 )
 
 PROBE = TestScenario(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from peripety.policies.model import RulePatchKind
-from peripety.policies.rule_changes import rule_changes
+from peripety.policy.rule_paths import diff_rules
+from peripety.policy.types import RulePatchKind
 from support.policy_documents import rule
 
 
@@ -12,7 +12,7 @@ def test_rules_that_are_gone_come_first_and_each_change_says_where_and_why() -> 
     after = [rule("b"), rule("c", "deny"), rule("d")]
     found = [
         (one.kind, one.rule_id, one.position, one.reasoning)
-        for one in rule_changes(before, after, "written anew", first=5)
+        for one in diff_rules(before, after, "written anew", first=5)
     ]
     assert found == [
         (RulePatchKind.DELETE, "a", 5, "written anew"),
@@ -22,11 +22,11 @@ def test_rules_that_are_gone_come_first_and_each_change_says_where_and_why() -> 
 
 
 def test_a_rule_that_only_stands_elsewhere_is_a_change_as_the_order_decides() -> None:
-    (moved,) = rule_changes([rule("a"), rule("b")], [rule("b"), rule("a")], "written anew")
+    (moved,) = diff_rules([rule("a"), rule("b")], [rule("b"), rule("a")], "written anew")
     assert moved.kind is RulePatchKind.UPDATE
     assert moved.before == moved.after
     assert moved.reasoning == "written anew; it was moved among the others"
 
 
 def test_the_same_rules_have_no_changes() -> None:
-    assert not [*rule_changes([rule("a")], [rule("a")])]
+    assert not [*diff_rules([rule("a")], [rule("a")])]

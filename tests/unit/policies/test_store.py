@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import InvalidArgumentError, NotFoundError
-from peripety.policies.store import PolicyStore
+from peripety.policy.store import PolicyStore
 from support.compiled_policies import compiled_policy, opened_store
 
 if TYPE_CHECKING:
-    from peripety.policies.model import CompiledPolicy
-    from peripety.storage import Database
+    from peripety.core.storage.database import Database
+    from peripety.policy.types import CompiledPolicy
 
 
 @pytest.fixture

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import UnavailableError
-from peripety.policies import stored_artifacts
-from peripety.policies.stored_artifacts import StoredArtifacts
+from peripety.policy import compile_cache
+from peripety.policy.compile_cache import ArtifactStore
 
 if TYPE_CHECKING:
-    from peripety.storage import Database
+    from peripety.core.storage.database import Database
 
 
 async def test_what_was_put_is_there_for_every_process_with_the_same_configuration(
     database: Database,
 ) -> None:
-    one, same, other = (StoredArtifacts(database, name) for name in ("one", "one", "other"))
+    one, same, other = (ArtifactStore(database, name) for name in ("one", "one", "other"))
     assert await one.get("a") is None
     await one.put("a", b"1")
     await one.put("a", b"\x002")
@@ -26,16 +26,16 @@ async def test_what_was_put_is_there_for_every_process_with_the_same_configurati
 
 
 async def test_the_oldest_are_forgotten(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_artifacts, "_KEPT", 3)
+    monkeypatch.setattr(compile_cache, "_MAX_ARTIFACTS", 3)
     times = count()
-    artifacts = StoredArtifacts(database, "one", lambda: float(next(times)))
+    artifacts = ArtifactStore(database, "one", lambda: float(next(times)))
     for name in "abcde":
         await artifacts.put(name, name.encode())
     assert [await artifacts.get(name) for name in "abcde"] == [None, None, b"c", b"d", b"e"]
 
 
 async def test_what_is_put_in_a_transaction_that_fails_is_not_there(database: Database) -> None:
-    artifacts = StoredArtifacts(database, "one")
+    artifacts = ArtifactStore(database, "one")
 
     async def failing() -> None:
         async with database.write() as connection:

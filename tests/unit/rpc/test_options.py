@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from peripety.client.options import client_options
-from peripety.config import Config
-from peripety.rpc.options import server_options
+from peripety.core.config import Config
+from peripety.rpc.channel import client_options
+from peripety.server.interceptor import server_options
 
 
 def test_a_frozen_peer_is_noticed_by_both_sides_and_pings_are_welcome() -> None:

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import ConflictError, InvalidArgumentError, NotFoundError
-from peripety.scenarios.balancing.searching import FRESH_RUN
-from peripety.scenarios.compile import Compiler
-from peripety.scenarios.model import Compiled, DryRunOptions, NotCompiled, NumbersMoved, Progress, Stage
-from peripety.scenarios.programs import Programs
+from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN
+from peripety.scenario.registration import ScenarioRegistrar
+from peripety.scenario.registry import ProgramCache
+from peripety.scenario.types import (
+    DryRunOptions,
+    NumbersAdjusted,
+    Progress,
+    ProgressStage,
+    RegistrationFailed,
+    ScenarioRegistered,
+)
 from support.scenarios import WORKERS, chance, compiling, document, opened_registry, siege
 from support.specs import at_most, spec
 
@@ -20,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from peripety.scenarios.model import CompiledScenario
-    from peripety.scenarios.registry import ScenarioRegistry
+    from peripety.scenario.registry import ScenarioRegistry
+    from peripety.scenario.types import Scenario
 
 
 @pytest.fixture
@@ -32,16 +39,16 @@ async def registry(tmp_path: Path) -> AsyncIterator[ScenarioRegistry]:
 
 async def test_a_good_scenario_is_stored(registry: ScenarioRegistry) -> None:
     *before, last = await compiling(registry, document(chance(0.5)))
-    assert isinstance(last, Compiled)
+    assert isinstance(last, ScenarioRegistered)
     assert await registry.get(last.record.scenario.scenario_id) == last.record
     assert last.record.edits == ()
-    assert sim.compile(last.record.scenario.document).spec == chance(0.5)
+    assert engine.compile(last.record.scenario.document).spec == chance(0.5)
     stages = [event.stage for event in before if isinstance(event, Progress)]
     assert list(dict.fromkeys(stages)) == [
-        Stage.VALIDATING,
-        Stage.COMPILING,
-        Stage.DRY_RUNNING,
-        Stage.STORING,
+        ProgressStage.VALIDATING,
+        ProgressStage.COMPILING,
+        ProgressStage.DRY_RUNNING,
+        ProgressStage.STORING,
     ]
 
 
@@ -62,7 +69,7 @@ async def test_whatever_is_wrong_is_told_in_findings(
     registry: ScenarioRegistry, data: bytes, code: str
 ) -> None:
     last = (await compiling(registry, data))[-1]
-    assert isinstance(last, NotCompiled)
+    assert isinstance(last, RegistrationFailed)
     assert code in {finding.code for finding in last.findings}
     assert last.dry_run is None
     assert (await registry.scenarios()).items == ()
@@ -97,12 +104,12 @@ async def test_a_missed_budget_is_repaired_once_confirmed_on_fresh_runs_and_stor
     registry: ScenarioRegistry,
 ) -> None:
     events = await compiling(registry, document(siege(min_fail_rate=0.6)))
-    (moved,) = [event for event in events if isinstance(event, NumbersMoved)]
+    (moved,) = [event for event in events if isinstance(event, NumbersAdjusted)]
     last = events[-1]
-    assert isinstance(last, Compiled)
+    assert isinstance(last, ScenarioRegistered)
     assert moved.before.fail_rate < 0.6
     assert last.record.edits == moved.edits != ()
-    assert last.record.dry_run.first_run == FRESH_RUN > 100_000
+    assert last.record.dry_run.first_run == FIRST_FRESH_RUN > 100_000
     stored = json.loads(last.record.scenario.document)
     assert stored["negativity_budget"]["decay_per_turn"]["state.a"] == moved.edits[-1].after
 
@@ -110,15 +117,15 @@ async def test_a_missed_budget_is_repaired_once_confirmed_on_fresh_runs_and_stor
 async def test_a_repair_can_be_declined(registry: ScenarioRegistry) -> None:
     events = await compiling(registry, document(siege(min_fail_rate=0.6)), auto_repair=False)
     last = events[-1]
-    assert isinstance(last, NotCompiled)
+    assert isinstance(last, RegistrationFailed)
     assert [finding.code for finding in last.findings] == ["TOO_EASY"]
     assert last.dry_run is not None
-    assert not any(isinstance(event, NumbersMoved) for event in events)
+    assert not any(isinstance(event, NumbersAdjusted) for event in events)
 
 
 async def test_a_repair_that_cannot_reach_says_how_far_it_came(registry: ScenarioRegistry) -> None:
     last = (await compiling(registry, document(siege(min_fail_rate=1.0))))[-1]
-    assert isinstance(last, NotCompiled)
+    assert isinstance(last, RegistrationFailed)
     assert [finding.code for finding in last.findings] == ["TOO_EASY", "REPAIR_OUT_OF_REACH"]
     assert "%" in last.findings[1].message
 
@@ -132,7 +139,7 @@ async def test_without_numbers_to_move_the_refusal_says_so(registry: ScenarioReg
         negativity_budget={"min_fail_rate": 0.5},
     )
     last = (await compiling(registry, document(still), DryRunOptions(persona="idle")))[-1]
-    assert isinstance(last, NotCompiled)
+    assert isinstance(last, RegistrationFailed)
     assert "no event weight" in last.findings[-1].message
 
 
@@ -141,15 +148,15 @@ async def test_what_is_proved_to_be_out_of_reach_is_refused_before_any_dice(
 ) -> None:
     hopeless = {**siege(), "win_conditions": [{"id": "goal", "when": {">": [{"var": "state.b"}, 99]}}]}
     events = await compiling(registry, document(hopeless))
-    assert isinstance(events[-1], NotCompiled)
+    assert isinstance(events[-1], RegistrationFailed)
     assert [finding.code for finding in events[-1].findings] == ["UNREACHABLE_WIN"]
-    assert not any(isinstance(e, Progress) and e.stage is Stage.DRY_RUNNING for e in events)
+    assert not any(isinstance(e, Progress) and e.stage is ProgressStage.DRY_RUNNING for e in events)
 
 
 async def test_a_repair_that_does_not_hold_is_not_stored(registry: ScenarioRegistry) -> None:
     narrow = siege(min_fail_rate=0.595, max_fail_rate=0.596)
     last = (await compiling(registry, document(narrow)))[-1]
-    assert isinstance(last, NotCompiled)
+    assert isinstance(last, RegistrationFailed)
     assert last.findings[-1].code in {"REPAIR_NOT_CONFIRMED", "REPAIR_OUT_OF_REACH"}
     assert (await registry.scenarios()).items == ()
 
@@ -164,32 +171,32 @@ async def test_progress_never_goes_back(registry: ScenarioRegistry) -> None:
 
 async def test_the_same_document_gives_the_same_scenario(registry: ScenarioRegistry) -> None:
     first, second = [(await compiling(registry, document(siege(min_fail_rate=0.6))))[-1] for _ in range(2)]
-    assert isinstance(first, Compiled)
-    assert isinstance(second, Compiled)
+    assert isinstance(first, ScenarioRegistered)
+    assert isinstance(second, ScenarioRegistered)
     assert first.record.scenario.document == second.record.scenario.document
     assert first.record.scenario.scenario_id == second.record.scenario.scenario_id
     assert first.record.dry_run == second.record.dry_run
 
 
 async def recompiling(registry: ScenarioRegistry, scenario_id: str, options: DryRunOptions) -> list[Any]:
-    compiler = Compiler(registry, Programs(), WORKERS)
+    compiler = ScenarioRegistrar(registry, ProgramCache(), WORKERS)
     return [event async for event in compiler.recompile(scenario_id, options)]
 
 
 async def test_a_stored_scenario_is_compiled_again_as_itself(registry: ScenarioRegistry) -> None:
     first = (await compiling(registry, document(chance(0.5))))[-1]
-    assert isinstance(first, Compiled)
+    assert isinstance(first, ScenarioRegistered)
     scenario_id = first.record.scenario.scenario_id
     events = await recompiling(registry, scenario_id, DryRunOptions(persona="idle"))
-    assert isinstance(events[-1], Compiled)
+    assert isinstance(events[-1], ScenarioRegistered)
     assert events[-1].record.scenario.scenario_id == scenario_id
     assert (await registry.get(scenario_id)).dry_run.persona == "idle"
     assert len((await registry.versions(scenario_id)).items) == 1
 
 
-async def stored(registry: ScenarioRegistry, weight: float, **more: Any) -> CompiledScenario:
+async def stored(registry: ScenarioRegistry, weight: float, **more: Any) -> Scenario:
     done = (await compiling(registry, document(chance(weight)), **more))[-1]
-    assert isinstance(done, Compiled)
+    assert isinstance(done, ScenarioRegistered)
     return done.record.scenario
 
 
@@ -197,7 +204,7 @@ async def test_compiling_again_does_not_put_a_version_before_one_that_came_meanw
     registry: ScenarioRegistry,
 ) -> None:
     scenario_id = (await stored(registry, 0.5)).scenario_id
-    again = Compiler(registry, Programs(), WORKERS).recompile(scenario_id, DryRunOptions())
+    again = ScenarioRegistrar(registry, ProgramCache(), WORKERS).recompile(scenario_id, DryRunOptions())
     await anext(again)
     newer = await stored(registry, 0.6, version_of=scenario_id)
     with pytest.raises(ConflictError):
@@ -208,7 +215,9 @@ async def test_compiling_again_does_not_put_a_version_before_one_that_came_meanw
 async def test_a_scenario_that_is_deleted_meanwhile_gets_no_new_version(registry: ScenarioRegistry) -> None:
     scenario_id = (await stored(registry, 0.5)).scenario_id
     newer = document(chance(0.6))
-    joining = Compiler(registry, Programs(), WORKERS).compile(newer, DryRunOptions(), version_of=scenario_id)
+    joining = ScenarioRegistrar(registry, ProgramCache(), WORKERS).compile(
+        newer, DryRunOptions(), version_of=scenario_id
+    )
     await anext(joining)
     async with registry._database.write() as connection:
         await registry.delete(scenario_id, connection)
@@ -219,10 +228,10 @@ async def test_a_scenario_that_is_deleted_meanwhile_gets_no_new_version(registry
 
 async def test_a_new_version_joins_its_scenario(registry: ScenarioRegistry) -> None:
     first = (await compiling(registry, document(chance(0.5))))[-1]
-    assert isinstance(first, Compiled)
+    assert isinstance(first, ScenarioRegistered)
     scenario_id = first.record.scenario.scenario_id
     second = (await compiling(registry, document(chance(0.6)), version_of=scenario_id))[-1]
-    assert isinstance(second, Compiled)
+    assert isinstance(second, ScenarioRegistered)
     assert second.record.scenario.scenario_id == scenario_id
     assert len((await registry.versions(scenario_id)).items) == 2
 
@@ -242,10 +251,10 @@ async def test_numbers_that_canonical_form_writes_out_are_no_hindrance(registry:
 
 
 async def test_what_was_stored_is_not_compiled_once_more(registry: ScenarioRegistry) -> None:
-    programs = Programs()
-    compiler = Compiler(registry, programs, WORKERS)
+    programs = ProgramCache()
+    compiler = ScenarioRegistrar(registry, programs, WORKERS)
     done = [event async for event in compiler.compile(document(siege(min_fail_rate=0.6)), DryRunOptions())]
-    assert isinstance(done[-1], Compiled)
+    assert isinstance(done[-1], ScenarioRegistered)
     stored = done[-1].record.scenario
     kept = programs.kept(stored.spec_hash)
     assert kept is not None

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from peripety.scenarios.diff import rule_edits
-from peripety.scenarios.model import RuleEdit, RuleEditKind
+from peripety.scenario.rule_text import diff_specs
+from peripety.scenario.types import RuleEdit, RuleEditKind
 from support.specs import action, event, spec
 
 ADDED, REMOVED, CHANGED = RuleEditKind.ADDED, RuleEditKind.REMOVED, RuleEditKind.CHANGED
 
 
 def seen(before: Any, after: Any) -> list[tuple[RuleEditKind, str]]:
-    return [(edit.kind, edit.path) for edit in rule_edits(before, after)]
+    return [(edit.kind, edit.path) for edit in diff_specs(before, after)]
 
 
 def test_equal_documents_do_not_differ() -> None:
-    assert rule_edits(spec(), spec()) == ()
+    assert diff_specs(spec(), spec()) == ()
 
 
 def test_rules_are_matched_by_their_ids_wherever_they_stand() -> None:
@@ -38,13 +38,13 @@ def test_other_parts_are_matched_by_their_keys() -> None:
 
 
 def test_an_edit_holds_both_sides_and_a_sentence() -> None:
-    (edit,) = rule_edits({"a": [1]}, {"a": ["é", None]})
+    (edit,) = diff_specs({"a": [1]}, {"a": ["é", None]})
     assert edit == RuleEdit(CHANGED, "/a", b"[1]", '["é", null]'.encode(), 'a [1] → ["é", null]')
-    (added,) = rule_edits({}, {"b": None})
+    (added,) = diff_specs({}, {"b": None})
     assert (added.before, json.loads(added.after or b"0")) == (None, None)
 
 
 @pytest.mark.parametrize("junk", [None, 3, "text", [1, 2], {"actions": "none"}, {"actions": [{"id": 1}]}])
 def test_documents_need_not_be_scenarios(junk: Any) -> None:
-    assert all(edit.kind is not CHANGED or edit.path == "/actions" for edit in rule_edits(junk, spec()))
-    assert rule_edits(spec(), junk) != ()
+    assert all(edit.kind is not CHANGED or edit.path == "/actions" for edit in diff_specs(junk, spec()))
+    assert diff_specs(spec(), junk) != ()

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from peripety.errors import Severity
-from peripety.scenarios.drift import MAX_POSITIVE_DRIFT, Drift, drift_findings, drifts, watched
+from peripety.scenario.dry_run.drift import (
+    MAX_POSITIVE_DRIFT,
+    Drift,
+    find_excessive_drift,
+    measure_drift,
+    watched_paths,
+)
 from support.scenarios import program
 from support.specs import at_most, never, spec
 
@@ -28,8 +34,8 @@ def decay(**amounts: float) -> Json:
 
 def measured(value: Json) -> dict[str, float]:
     rules = program(value)
-    report = rules.dry_run(runs=8, detail=True, watch=watched(rules))
-    return {drift.path: drift.per_turn for drift in drifts(rules, report)}
+    report = rules.dry_run(runs=8, detail=True, watch=watched_paths(rules))
+    return {drift.path: drift.per_turn for drift in measure_drift(rules, report)}
 
 
 def var(path: str) -> Json:
@@ -52,7 +58,7 @@ def var(path: str) -> Json:
     ],
 )
 def test_the_scale_is_the_distance_from_losing_at_the_start(when: Json, distance: float | None) -> None:
-    assert watched(program(world(when, state={"a": 10, "b": 2}))).get("state.a") == distance
+    assert watched_paths(program(world(when, state={"a": 10, "b": 2}))).get("state.a") == distance
 
 
 def test_what_only_decay_reads_is_followed_too_and_arrays_are_not() -> None:
@@ -61,12 +67,12 @@ def test_what_only_decay_reads_is_followed_too_and_arrays_are_not() -> None:
         state={"c": 40, "list": [5]},
         negativity_budget=decay(c=1),
     )
-    assert watched(program(value)) == {"state.c": 40}
+    assert watched_paths(program(value)) == {"state.c": 40}
 
 
 def test_keys_that_are_no_identifiers_are_found_from_any_spelling() -> None:
     value = world({"<": [var("state.a b"), 0]}, state={"a b": 8})
-    assert watched(program(value)) == {'state["a b"]': 8}
+    assert watched_paths(program(value)) == {'state["a b"]': 8}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +102,7 @@ def test_a_task_that_is_still_to_be_done_has_no_drift() -> None:
 
 def test_without_detail_there_is_no_drift() -> None:
     rules = program(world(at_most("x", "state.a", 0)["when"], state={"a": 5}))
-    assert drifts(rules, rules.dry_run(runs=2)) == ()
+    assert measure_drift(rules, rules.dry_run(runs=2)) == ()
 
 
 def test_the_limit_is_the_scenarios_or_the_usual_one() -> None:
@@ -104,13 +110,13 @@ def test_the_limit_is_the_scenarios_or_the_usual_one() -> None:
     value["negativity_budget"]["max_positive_drift"] = 0.5
     for limit in (0.5, MAX_POSITIVE_DRIFT):
         rules = program(value)
-        (drift,) = drifts(rules, rules.dry_run(runs=1, detail=True, watch=watched(rules)))
+        (drift,) = measure_drift(rules, rules.dry_run(runs=1, detail=True, watch=watched_paths(rules)))
         assert drift.limit == limit
         value["negativity_budget"].pop("max_positive_drift", None)
 
 
 def test_only_what_is_above_its_limit_is_wrong() -> None:
     found = [Drift("state.a", 0.05, 0.05), Drift("state.b", 0.051, 0.05), Drift("state.c", -3.0, 0.05)]
-    (finding,) = drift_findings(found)
+    (finding,) = find_excessive_drift(found)
     assert finding.severity is Severity.ERROR
     assert "state.b" in finding.message

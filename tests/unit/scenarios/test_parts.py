@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.scenarios.parts import assembled, name_at, parts
+from peripety.scenario.spec_sections import join_parts, part_name_at, split_parts
 from support.specs import action, spec
 
 MANY = spec(
@@ -18,7 +18,7 @@ MANY = spec(
 
 
 def test_rules_are_known_by_ids_labels_by_paths_and_the_rest_by_keys() -> None:
-    names = {part.name: part.path for part in parts(MANY)}
+    names = {part.name: part.path for part in split_parts(MANY)}
     assert names["actions", "two"] == "/actions/1"
     assert names["visibility", "state.a"] == "/visibility/0"
     assert names["state", "b"] == "/state/b"
@@ -37,13 +37,13 @@ def test_rules_are_known_by_ids_labels_by_paths_and_the_rest_by_keys() -> None:
     ],
 )
 def test_parts_put_together_are_the_document(document: Any) -> None:
-    contents = {part.name: part.value for part in parts(document)}
-    assert assembled(contents) == document
+    contents = {part.name: part.value for part in split_parts(document)}
+    assert join_parts(contents) == document
 
 
 @pytest.mark.parametrize("junk", [None, 3, "text", [1, 2]])
 def test_what_is_no_object_has_no_parts(junk: Any) -> None:
-    assert list(parts(junk)) == []
+    assert list(split_parts(junk)) == []
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_what_is_no_object_has_no_parts(junk: Any) -> None:
     ],
 )
 def test_a_pointer_leads_to_the_part_that_holds_its_place(path: str, name: tuple[str, ...]) -> None:
-    assert name_at(MANY, path) == name
+    assert part_name_at(MANY, path) == name

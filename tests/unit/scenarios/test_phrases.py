@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
-from peripety.scenarios.phrases import condition, effect, effects, expression
-from peripety.scenarios.random_specs import random_spec
+from peripety import engine
+from peripety.scenario.rule_text import (
+    describe_condition,
+    describe_effect,
+    describe_effects,
+    describe_expression,
+)
+from peripety.scenario.spec_generator.generator import generate_spec
 
 A, B, C = ({"var": f"state.{name}"} for name in "abc")
 
@@ -36,11 +41,11 @@ A, B, C = ({"var": f"state.{name}"} for name in "abc")
     ],
 )  # fmt: skip
 def test_expressions(logic: Any, words: str) -> None:
-    assert expression(logic) == words
+    assert describe_expression(logic) == words
 
 
 def test_what_always_holds_needs_no_words() -> None:
-    assert condition({}) == ""
+    assert describe_condition({}) == ""
 
 
 @pytest.mark.parametrize(
@@ -66,18 +71,18 @@ def test_what_always_holds_needs_no_words() -> None:
     ],
 )  # fmt: skip
 def test_effects(done: Any, words: str) -> None:
-    assert effect(done, {"price": {"*": [B, 2]}}) == words
+    assert describe_effect(done, {"price": {"*": [B, 2]}}) == words
 
 
 @pytest.mark.parametrize("junk", [None, 3, [], {}, {"op": "leap"}, {"op": "inc", "path": "state.a"}])
 def test_what_is_no_effect_is_shown_as_it_is(junk: Any) -> None:
-    assert effect(junk, {}) != ""
+    assert describe_effect(junk, {}) != ""
 
 
 def test_every_rule_of_random_scenarios_has_words() -> None:
     for index in range(20):
-        spec = sim.parse(random_spec(5, index))
+        spec = engine.parse(generate_spec(5, index))
         for rule in [*spec["actions"], *spec["random_events"]]:
-            assert all(words and not words.startswith("{") for words in effects(rule))
+            assert all(words and not words.startswith("{") for words in describe_effects(rule))
         for ending in spec["loss_conditions"]:
-            assert condition(ending["when"])
+            assert describe_condition(ending["when"])

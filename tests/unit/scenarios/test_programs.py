@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from peripety.scenarios.programs import Programs
+from peripety.scenario.registry import ProgramCache
 from support.scenarios import chance, program
 
 FIRST, SECOND, THIRD = (program({**chance(0.5), "seed": seed}) for seed in range(3))
 
 
 async def test_a_version_is_compiled_once() -> None:
-    programs = Programs()
+    programs = ProgramCache()
     assert programs.kept(FIRST.spec_hash) is None
     made = await programs.of(FIRST.spec_hash, FIRST.document)
     assert made.document == FIRST.document
@@ -20,13 +20,13 @@ async def test_a_version_is_compiled_once() -> None:
 
 
 async def test_those_who_ask_at_once_get_the_same_one() -> None:
-    programs = Programs()
+    programs = ProgramCache()
     made = await asyncio.gather(*(programs.of(FIRST.spec_hash, FIRST.document) for _ in range(4)))
     assert {id(program) for program in made} == {id(programs.kept(FIRST.spec_hash))}
 
 
 async def test_what_was_used_longest_ago_makes_room() -> None:
-    programs = Programs(most=2)
+    programs = ProgramCache(most=2)
     for compiled in (FIRST, SECOND):
         programs.keep(compiled)
     assert await programs.of(FIRST.spec_hash, FIRST.document) is FIRST

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from peripety.scenarios.prompts import prompt
-from peripety.sim.schemas import SCENARIO_SPEC, schema_document
+from peripety.engine.schemas import SCENARIO_SPEC, schema_document
+from peripety.scenario.generation.draft_cache import prompt
 
 GENERATE = prompt("generate")
 

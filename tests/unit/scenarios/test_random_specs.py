@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import InvalidArgumentError
-from peripety.scenarios.random_specs import MAX_INDEX, random_spec
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.spec_generator.state_vars import MAX_INDEX
 from support.cores import CORE_NAMES, core_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MANY = [random_spec(11, index) for index in range(200)]
+
+MANY = [generate_spec(11, index) for index in range(200)]
 SPECS = [json.loads(document) for document in MANY]
 RUNS = 100
 
@@ -33,23 +35,23 @@ GOLDEN = {
 def test_a_seed_and_an_index_give_the_same_bytes_on_both_cores(
     core: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sim, "CORE", core_named(core))
-    assert {key: hashlib.sha256(random_spec(*key)).hexdigest()[:16] for key in GOLDEN} == GOLDEN
+    monkeypatch.setattr(engine, "ACTIVE_BACKEND", core_named(core))
+    assert {key: hashlib.sha256(generate_spec(*key)).hexdigest()[:16] for key in GOLDEN} == GOLDEN
 
 
 @pytest.mark.parametrize(("seed", "index"), [(-1, 0), (2**64, 0), (0, -1), (0, MAX_INDEX + 1)])
 def test_numbers_that_would_repeat_others_are_refused(seed: int, index: int) -> None:
     with pytest.raises(InvalidArgumentError):
-        random_spec(seed, index)
+        generate_spec(seed, index)
 
 
 def test_all_are_different_and_valid() -> None:
-    assert len({*MANY, *(random_spec(12, index) for index in range(50))}) == len(MANY) + 50
-    assert [sim.validate(document) for document in MANY] == [[]] * len(MANY)
+    assert len({*MANY, *(generate_spec(12, index) for index in range(50))}) == len(MANY) + 50
+    assert [engine.validate(document) for document in MANY] == [[]] * len(MANY)
 
 
 def test_nothing_can_be_proved_against_them() -> None:
-    assert [sim.compile(document).proofs() for document in MANY[:25]] == [()] * 25
+    assert [engine.compile(document).proofs() for document in MANY[:25]] == [()] * 25
 
 
 def test_sizes_vary_about_four_kilobytes() -> None:
@@ -90,7 +92,7 @@ def test_no_number_is_longer_than_a_person_would_write_it() -> None:
 
 
 def test_none_fails_in_play_and_few_are_hopeless_or_harmless() -> None:
-    reports = [sim.compile(document).dry_run(runs=RUNS) for document in MANY]
+    reports = [engine.compile(document).dry_run(runs=RUNS) for document in MANY]
     assert not [report.errors for report in reports if report.errors or report.errored]
     rates = [report.fail_rate for report in reports]
     assert sum(0.05 <= rate <= 0.95 for rate in rates) > 0.85 * len(rates)
@@ -99,7 +101,7 @@ def test_none_fails_in_play_and_few_are_hopeless_or_harmless() -> None:
 
 
 def test_most_are_as_hard_as_they_ask_to_be() -> None:
-    reports = [sim.compile(document).dry_run(runs=RUNS) for document in MANY]
+    reports = [engine.compile(document).dry_run(runs=RUNS) for document in MANY]
     asked = [spec["negativity_budget"]["min_fail_rate"] for spec in SPECS]
     enough = [report.fail_rate >= least for report, least in zip(reports, asked, strict=True)]
     assert sum(enough) > 0.9 * len(enough)
@@ -108,7 +110,7 @@ def test_most_are_as_hard_as_they_ask_to_be() -> None:
 def test_whoever_serves_the_goal_alone_wins_unless_something_happens() -> None:
     winnable = [spec for spec in SPECS if "win_conditions" in spec]
     for spec in winnable:
-        program = sim.compile(json.dumps({**spec, "random_events": []}))
+        program = engine.compile(json.dumps({**spec, "random_events": []}))
         state, serving = program.new_state(), spec["actions"][-1]
         params = {"count": 1} if serving["params"] else {}
         for _ in range(spec.get("horizon", 50)):
@@ -126,7 +128,7 @@ def test_turns_without_an_event_are_always_possible() -> None:
 def test_nearly_every_loss_is_met_in_a_few_thousand_runs() -> None:
     unmet, known = 0, 0
     for document in MANY[:60]:
-        program = sim.compile(document)
+        program = engine.compile(document)
         played = [program.dry_run(runs=1000).losses, program.dry_run(runs=300, persona="idle").losses]
         unmet += sum(not any(losses[loss] for losses in played) for loss in played[0])
         known += len(played[0])
@@ -136,7 +138,7 @@ def test_nearly_every_loss_is_met_in_a_few_thousand_runs() -> None:
 def test_every_action_is_legal_and_nearly_every_event_eligible_in_some_turn() -> None:
     idle = 0
     for spec, document in zip(SPECS[:40], MANY, strict=False):
-        program = sim.compile(document)
+        program = engine.compile(document)
         actions = {action["id"] for action in spec["actions"]}
         events = {event["id"]: event["when"] for event in spec["random_events"]}
         for run in range(100):
@@ -149,7 +151,7 @@ def test_every_action_is_legal_and_nearly_every_event_eligible_in_some_turn() ->
 
 
 def _unmet(
-    program: sim.Program, run: int, actions: set[str], events: dict[str, Any]
+    program: engine.Program, run: int, actions: set[str], events: dict[str, Any]
 ) -> tuple[set[str], dict[str, Any]]:
     """What of some actions and events stays impossible throughout a run of random play."""
     state = program.new_state(run)
@@ -157,9 +159,9 @@ def _unmet(
         legal = program.legal_actions(state)
         data = {"state": state.tree(), "turn": state.turn + 1}
         actions = actions - set(legal)
-        events = {key: when for key, when in events.items() if when and not sim.evaluate(when, data)}
+        events = {key: when for key, when in events.items() if when and not engine.evaluate(when, data)}
         if legal:
-            chosen = sim.draw(run, "choice", state.turn, 0) % len(legal)
+            chosen = engine.draw(run, "choice", state.turn, 0) % len(legal)
             action = next(action for action in program.spec["actions"] if action["id"] == legal[chosen])
             program.act(state, action["id"], {k: _least(p) for k, p in action["params"].items()})
         program.step(state)

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import ConflictError, Finding, InvalidArgumentError, NotFoundError, Severity
-from peripety.scenarios.certificates.document import certificate_hash, encode
-from peripety.scenarios.model import NumberEdit
+from peripety.scenario.certificate.types import certificate_hash, encode
+from peripety.scenario.types import NumberEdit
 from support.certificates import FEWEST, certified
 from support.scenarios import chance, opened_registry, program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.scenarios.model import ScenarioRecord
-    from peripety.scenarios.registry import ScenarioRegistry
+    from peripety.scenario.registry import ScenarioRegistry
+    from peripety.scenario.types import ScenarioRecord
+
 
 ONE_MORE = replace(FEWEST, max_runs=65)
 

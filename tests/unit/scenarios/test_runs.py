@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import context
+from peripety.core import call_context
 from peripety.errors import ResourceExhaustedError
-from peripety.scenarios import runs
-from peripety.scenarios.model import DryRunOptions
-from peripety.scenarios.runs import Runner
+from peripety.scenario.dry_run import simulation
+from peripety.scenario.dry_run.simulation import SimulationRunner
+from peripety.scenario.types import DryRunOptions
 from support.scenarios import WORKERS, chance, program
 
 if TYPE_CHECKING:
-    from peripety.sim import DryRunReport
+    from peripety.engine import DryRunReport
 
 
 class Slow:
@@ -40,22 +40,22 @@ class Slow:
 
 async def test_pieces_are_as_long_as_a_quarter_of_a_second() -> None:
     slow: Any = Slow(0.02)
-    report = await Runner(slow, DryRunOptions(), WORKERS).play(0, 30)
+    report = await SimulationRunner(slow, DryRunOptions(), WORKERS).play(0, 30)
     assert report.runs == 30
     assert slow.pieces[0] == 1
     assert max(slow.pieces) <= 13
 
 
 async def test_pieces_grow_where_many_runs_take_no_longer_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_PIECE_SECONDS", 0.01)
+    monkeypatch.setattr(simulation, "_PIECE_SECONDS", 0.01)
     together: Any = Slow(0.03, side_by_side=64)
-    await Runner(together, DryRunOptions(), WORKERS).play(0, 137)
+    await SimulationRunner(together, DryRunOptions(), WORKERS).play(0, 137)
     assert together.pieces == [1, 8, 64, 64]
 
 
 async def test_the_loop_goes_on_while_runs_are_played() -> None:
     slow: Any = Slow(0.1)
-    playing = asyncio.ensure_future(Runner(slow, DryRunOptions(), WORKERS).play(0, 2))
+    playing = asyncio.ensure_future(SimulationRunner(slow, DryRunOptions(), WORKERS).play(0, 2))
     turns = 0
     while not playing.done():
         await asyncio.sleep(0.01)
@@ -65,9 +65,9 @@ async def test_the_loop_goes_on_while_runs_are_played() -> None:
 
 async def test_runs_that_take_longer_than_the_caller_waits_are_not_begun() -> None:
     slow: Any = Slow(0.1)
-    context.enter_call(request_id=None, timeout=0.25)
+    call_context.begin_call(request_id=None, timeout=0.25)
     with pytest.raises(ResourceExhaustedError) as caught:
-        await Runner(slow, DryRunOptions(), WORKERS).play(0, 1000)
+        await SimulationRunner(slow, DryRunOptions(), WORKERS).play(0, 1000)
     assert caught.value.code == "DRY_RUN_TOO_SLOW"
     assert len(slow.pieces) <= 3
 
@@ -75,19 +75,21 @@ async def test_runs_that_take_longer_than_the_caller_waits_are_not_begun() -> No
 async def test_runs_may_be_given_less_time_or_more() -> None:
     slow: Any = Slow(0.04)
     with pytest.raises(ResourceExhaustedError):
-        await Runner(slow, DryRunOptions(), WORKERS, most_seconds=0.01).play(0, 2)
-    assert (await Runner(slow, DryRunOptions(), WORKERS, most_seconds=math.inf).play(0, 2)).runs == 2
+        await SimulationRunner(slow, DryRunOptions(), WORKERS, most_seconds=0.01).play(0, 2)
+    assert (
+        await SimulationRunner(slow, DryRunOptions(), WORKERS, most_seconds=math.inf).play(0, 2)
+    ).runs == 2
 
 
 async def test_a_planner_is_not_begun_whose_single_run_would_take_too_long() -> None:
     slow: Any = Slow(0.05)
     with pytest.raises(ResourceExhaustedError) as caught:
-        await Runner(slow, DryRunOptions(persona="planner"), WORKERS, most_seconds=5).play(0, 10)
+        await SimulationRunner(slow, DryRunOptions(persona="planner"), WORKERS, most_seconds=5).play(0, 10)
     assert caught.value.code == "DRY_RUN_TOO_SLOW"
     assert slow.personas == ["random", "random"]
 
 
 async def test_a_planner_plays_where_there_is_time() -> None:
     slow: Any = Slow(0.001)
-    report = await Runner(slow, DryRunOptions(persona="planner"), WORKERS).play(0, 2)
+    report = await SimulationRunner(slow, DryRunOptions(persona="planner"), WORKERS).play(0, 2)
     assert (report.runs, report.persona) == (2, "planner")

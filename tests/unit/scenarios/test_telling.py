@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from peripety.scenarios.diff import rule_edits
+from peripety.scenario.rule_text import diff_specs
 from support.specs import action, at_most, event, spec
 
 
 def told(section: str, before: Any, after: Any) -> list[str]:
-    edits = rule_edits({**spec(), section: before}, {**spec(), section: after})
+    edits = diff_specs({**spec(), section: before}, {**spec(), section: after})
     return [edit.summary for edit in edits]
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from peripety import sim
-from peripety.config import ProviderName
+from peripety import engine
+from peripety.core.config import ProviderName
 from peripety.errors import FailedPreconditionError, Severity
-from peripety.gateway.tool_names import ToolNames
-from peripety.scenarios.random_specs import random_spec
-from peripety.scenarios.tools import require_taken, scenario_tools
+from peripety.gateway.message_normalization import ToolNames
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.tools import require_supported, scenario_tools
 from support.scenarios import document, program
 from support.specs import action, at_most, never, spec
 
@@ -86,7 +86,7 @@ def test_what_not_everybody_sees_is_not_told(changed: dict[str, Any], told: str)
         visibility=[{"path": "state.b.y", "to": ["p"]}],
     )
     assert [
-        found.code for found in sim.validate(document(scenario)) if found.severity is Severity.ERROR
+        found.code for found in engine.validate(document(scenario)) if found.severity is Severity.ERROR
     ] == []
     assert scenario_tools(scenario)[0].tool.description == told
 
@@ -128,7 +128,7 @@ def test_a_call_that_the_schema_takes_is_legal_and_another_is_not() -> None:
 
 @pytest.mark.parametrize("index", range(5))
 def test_names_are_taken_by_every_provider_and_lead_back(index: int) -> None:
-    scenario = sim.parse(random_spec(3, index))
+    scenario = engine.parse(generate_spec(3, index))
     plain, wired = scenario_tools(scenario), scenario_tools(scenario, on_the_wire=True)
     names = ToolNames(tool.tool.name for tool in plain)
     assert len({tool.tool.name for tool in wired}) == len(plain)
@@ -157,7 +157,7 @@ def test_what_a_provider_would_refuse_is_not_offered(
     scenario: dict[str, Any], provider: ProviderName, told: str
 ) -> None:
     with pytest.raises(FailedPreconditionError, match=provider.value) as refused:
-        require_taken(scenario_tools(scenario), provider)
+        require_supported(scenario_tools(scenario), provider)
     assert refused.value.code == "TOOLS_NOT_TAKEN"
     assert told in refused.value.violations[0].reason
     assert told in refused.value.message
@@ -173,4 +173,4 @@ def test_what_a_provider_would_refuse_is_not_offered(
     ],
 )
 def test_what_a_provider_takes_is_offered(scenario: dict[str, Any], provider: ProviderName) -> None:
-    require_taken(scenario_tools(scenario), provider)
+    require_supported(scenario_tools(scenario), provider)

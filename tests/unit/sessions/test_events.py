@@ -4,24 +4,24 @@ import json
 
 import pytest
 
-from peripety.gateway.model import Spent, Usage
-from peripety.sessions.events import (
+from peripety.engine import ABSENT, Change, LogLine, RuleError, Status
+from peripety.gateway.types.response import Usage, UsageTotal
+from peripety.session.events import (
     Accepted,
     ActionResolved,
     Committed,
     Degraded,
-    Dialogue,
+    DialogueSpoken,
     Event,
     NarrativeChunk,
     NarrativeRetracted,
     RuleFailed,
     WorldResolved,
-    encode,
-    event_of,
-    kind_of,
+    decode_event,
+    encode_value,
+    event_kind,
 )
-from peripety.sessions.model import ActionCall, Resolution
-from peripety.sim import ABSENT, Change, LogLine, RuleError, Status
+from peripety.session.types import PlayerAction, Resolution
 
 CHANGES = (
     Change("state.a", "set", ABSENT, None, "action:a"),
@@ -32,13 +32,13 @@ ERRORS = (RuleError("MISSING_PATH", "/actions/0", "why"),)
 LOST = Status("lost", "first", "over")
 
 EVENTS: list[Event] = [
-    Accepted("attempt", "request", (ActionCall("a", {"n": 1.5, "s": "x", "b": True}),), "words\n"),
+    Accepted("attempt", "request", (PlayerAction("a", {"n": 1.5, "s": "x", "b": True}),), "words\n"),
     ActionResolved("a", {"n": 1e300}, accepted=True, reasons=(), changes=CHANGES, log=LOG),
     WorldResolved("e", CHANGES, LOG, ERRORS, LOST),
     WorldResolved(None, (), (), (), Status("ongoing")),
     NarrativeChunk("a piece"),
     NarrativeRetracted("why"),
-    Dialogue("p", "words"),
+    DialogueSpoken("p", "words"),
     Degraded("OUTCOME_INVALID", "why"),
     RuleFailed("STATE_LIMIT", "/actions/0", "why", turn_abandoned=True),
     Committed(
@@ -46,7 +46,7 @@ EVENTS: list[Event] = [
         "c",
         LOST,
         ("a", "b"),
-        Spent(2, Usage(1, 2, 3, 4), 5, -6),
+        UsageTotal(2, Usage(1, 2, 3, 4), 5, -6),
         CHANGES,
         "prose",
         Resolution.REPAIRED,
@@ -56,13 +56,13 @@ EVENTS: list[Event] = [
 ]
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=kind_of)
+@pytest.mark.parametrize("event", EVENTS, ids=event_kind)
 def test_an_event_survives_the_record(event: Event) -> None:
-    assert event_of(json.loads(json.dumps(encode(event)))) == event
+    assert decode_event(json.loads(json.dumps(encode_value(event)))) == event
 
 
 def test_an_absent_value_differs_from_null_in_the_record() -> None:
-    first, second = encode(CHANGES)
+    first, second = encode_value(CHANGES)
     assert "before" not in first
     assert first["after"] is None
     assert "after" not in second

@@ -6,72 +6,77 @@ from dataclasses import fields
 
 import pytest
 
-from peripety.gateway.model import Spent, Usage
-from peripety.sessions.grading import Grade, Round, numbers_in, unfounded
-from peripety.sessions.model import Conduct, Resolution
+from peripety.gateway.types.response import Usage, UsageTotal
+from peripety.session.narrator_metrics import (
+    NarratorMetrics,
+    TurnMetrics,
+    find_unsupported_numbers,
+    numbers_in,
+)
+from peripety.session.types import NarratorStats, Resolution
 
-GOOD = Round(Resolution.NARRATED)
-REFUSALS = [each.name for each in fields(Conduct) if each.name not in {"tool_rounds", "tool_calls"}]
+GOOD = TurnMetrics(Resolution.NARRATED)
+REFUSALS = [each.name for each in fields(NarratorStats) if each.name not in {"tool_rounds", "tool_calls"}]
 
 
-def figures(*rounds: Round) -> dict[str, object]:
-    grade = Grade()
+def figures(*rounds: TurnMetrics) -> dict[str, object]:
+    grade = NarratorMetrics()
     for played in rounds:
         grade.add(played)
     return grade.figures()
 
 
 def test_tools_that_are_used_well_leave_a_round_clean() -> None:
-    assert Round(Resolution.NARRATED, Conduct(tool_rounds=2, tool_calls=3)).is_clean
+    assert TurnMetrics(Resolution.NARRATED, NarratorStats(tool_rounds=2, tool_calls=3)).is_clean
 
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_any_refusal_spoils_a_round(name: str) -> None:
-    assert not Round(Resolution.NARRATED, Conduct(**{name: 1})).is_clean
+    assert not TurnMetrics(Resolution.NARRATED, NarratorStats(**{name: 1})).is_clean
 
 
 @pytest.mark.parametrize(
     "spoiled",
     [
-        Round(None),
-        Round(Resolution.REPAIRED),
-        Round(Resolution.SERVER_RESOLVED),
-        Round(Resolution.NARRATED, unfounded=("7",)),
-        Round(Resolution.NARRATED, leaked=True),
+        TurnMetrics(None),
+        TurnMetrics(Resolution.REPAIRED),
+        TurnMetrics(Resolution.SERVER_RESOLVED),
+        TurnMetrics(Resolution.NARRATED, unfounded=("7",)),
+        TurnMetrics(Resolution.NARRATED, leaked=True),
     ],
 )
-def test_whatever_else_is_wrong_spoils_a_round(spoiled: Round) -> None:
+def test_whatever_else_is_wrong_spoils_a_round(spoiled: TurnMetrics) -> None:
     assert not spoiled.is_clean
     assert figures(GOOD, spoiled)["clean_rounds"] == 1
 
 
 def test_answers_with_secrets_are_not_counted_as_malformed_as_well() -> None:
-    found = figures(Round(Resolution.REPAIRED, Conduct(refused_answers=3, withheld_secrets=2)))
+    found = figures(TurnMetrics(Resolution.REPAIRED, NarratorStats(refused_answers=3, withheld_secrets=2)))
     assert (found["malformed_answers"], found["withheld_secrets"]) == (1, 2)
 
 
 def test_only_lost_turns_and_leaks_are_unsafe() -> None:
     for played, is_safe in [
-        (Round(Resolution.SERVER_RESOLVED, Conduct(refused_answers=2, withheld_secrets=2)), True),
-        (Round(None), False),
-        (Round(Resolution.NARRATED, leaked=True), False),
+        (TurnMetrics(Resolution.SERVER_RESOLVED, NarratorStats(refused_answers=2, withheld_secrets=2)), True),
+        (TurnMetrics(None), False),
+        (TurnMetrics(Resolution.NARRATED, leaked=True), False),
     ]:
-        grade = Grade()
+        grade = NarratorMetrics()
         grade.add(GOOD)
         grade.add(played)
         assert grade.is_safe is is_safe
 
 
 def test_what_was_used_is_summed_and_an_unknown_price_stays_unknown() -> None:
-    used = Spent(2, Usage(100, 20, 50, 0), 5, 0)
-    found = figures(Round(Resolution.NARRATED, used=used), Round(Resolution.NARRATED, used=used))
+    used = UsageTotal(2, Usage(100, 20, 50, 0), 5, 0)
+    found = figures(TurnMetrics(Resolution.NARRATED, used=used), TurnMetrics(Resolution.NARRATED, used=used))
     assert (found["model_calls"], found["input_tokens"], found["cost_pico_dollars"]) == (4, 200, 10)
-    unknown = figures(Round(Resolution.NARRATED, used=Spent(1, Usage(), None, None)))
+    unknown = figures(TurnMetrics(Resolution.NARRATED, used=UsageTotal(1, Usage(), None, None)))
     assert unknown["cost_pico_dollars"] is None
 
 
 def test_reasons_are_counted_by_name() -> None:
-    degraded = Round(Resolution.SERVER_RESOLVED, degraded="OUTCOME_INVALID")
+    degraded = TurnMetrics(Resolution.SERVER_RESOLVED, degraded="OUTCOME_INVALID")
     assert figures(GOOD, degraded, degraded)["degraded"] == {"OUTCOME_INVALID": 2}
 
 
@@ -95,7 +100,7 @@ def test_no_rounds_are_no_error() -> None:
     ],
 )
 def test_numbers_nobody_told_are_found(prose: str, found: tuple[str, ...]) -> None:
-    assert unfounded(prose, [12.0, 9.0, 4.25, 1500.0, 0.5]) == found
+    assert find_unsupported_numbers(prose, [12.0, 9.0, 4.25, 1500.0, 0.5]) == found
 
 
 def test_numbers_are_read_from_anywhere_in_a_value() -> None:

@@ -5,32 +5,32 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import InvalidArgumentError
-from peripety.sessions.events import ActionResolved, Event, RuleFailed, WorldResolved
-from peripety.sessions.mechanics import Board, Played, play_again, reseeded
-from peripety.sessions.model import ActionCall, RollRequest
-from peripety.sessions.stage import set_up
+from peripety.session.events import ActionResolved, Event, RuleFailed, WorldResolved
+from peripety.session.speculation import begin_turn
+from peripety.session.turn_engine import TurnResult, TurnTransaction, replay_turn, with_seed
+from peripety.session.types import DieRollRequest, PlayerAction
 from support.specs import action, at_most, document, event, never
 
 RAISE = {"op": "inc", "path": "state.a", "value": 1}
 
 
-def played(program: sim.Program, snapshot: bytes, *actions: str) -> Played:
-    board = Board(program, snapshot)
+def played(program: engine.Program, snapshot: bytes, *actions: str) -> TurnResult:
+    board = TurnTransaction(program, snapshot)
     for name in actions:
-        board.act(ActionCall(name, {}))
+        board.act(PlayerAction(name, {}))
     return board.close()
 
 
-def abandoned(program: sim.Program, snapshot: bytes, *calls: ActionCall) -> tuple[Event, ...]:
-    stage, events = set_up(Board(program, snapshot), calls)
+def abandoned(program: engine.Program, snapshot: bytes, *calls: PlayerAction) -> tuple[Event, ...]:
+    stage, events = begin_turn(TurnTransaction(program, snapshot), calls)
     assert stage is None
     return events
 
 
-def compiled(**parts: Any) -> tuple[sim.Program, bytes]:
-    program = sim.compile(document(**parts))
+def compiled(**parts: Any) -> tuple[engine.Program, bytes]:
+    program = engine.compile(document(**parts))
     return program, program.new_state().to_json()
 
 
@@ -81,7 +81,7 @@ def test_some_rejected_actions_do_not_stop_the_others() -> None:
 
 def test_a_turn_whose_actions_are_all_rejected_is_abandoned_with_the_reasons() -> None:
     program, snapshot = compiled(actions=[action("no", [RAISE], preconditions={"<": [1, 0]})])
-    first, second, last = abandoned(program, snapshot, ActionCall("no", {}), ActionCall("no", {"x": 1}))
+    first, second, last = abandoned(program, snapshot, PlayerAction("no", {}), PlayerAction("no", {"x": 1}))
     assert isinstance(first, ActionResolved)
     assert isinstance(second, ActionResolved)
     assert [first.reasons[0].code, second.reasons[0].code] == ["PRECONDITION_FAILED", "ILLEGAL_PARAM"]
@@ -97,7 +97,7 @@ def test_a_turn_that_outgrows_the_state_is_abandoned() -> None:
     lists = [[0] * 200] * 49
     grow = [{"op": "push", "path": "state.list", "value": [0] * 250} for _ in range(8)]
     program, snapshot = compiled(state={"list": lists}, actions=[action("act", grow)])
-    (last,) = abandoned(program, snapshot, ActionCall("act", {}))
+    (last,) = abandoned(program, snapshot, PlayerAction("act", {}))
     assert isinstance(last, RuleFailed)
     assert (last.code, last.rule, last.turn_abandoned) == ("STATE_LIMIT", "/actions/0/effects", True)
 
@@ -138,7 +138,7 @@ def test_when_the_run_ends_nothing_more_can_be_tried() -> None:
 def test_a_parameter_that_is_no_value_of_the_engines_is_refused() -> None:
     program, snapshot = compiled(actions=[action("act", params={"s": {"type": "string", "maxLength": 5}})])
     with pytest.raises(InvalidArgumentError):
-        Board(program, snapshot).act(ActionCall("act", {"s": "x" * 70_000}))
+        TurnTransaction(program, snapshot).act(PlayerAction("act", {"s": "x" * 70_000}))
 
 
 def test_a_record_tells_all_that_it_takes_to_play_the_turn_again() -> None:
@@ -146,20 +146,20 @@ def test_a_record_tells_all_that_it_takes_to_play_the_turn_again() -> None:
         actions=[action("act", [RAISE])],
         random_events=[event(f"e{n}", [{"op": "addlog", "message": f"m{n}"}]) for n in range(4)],
     )
-    board = Board(program, reseeded(snapshot, 99), reseeded=99)
-    board.act(ActionCall("act", {}, "p"))
-    board.roll(RollRequest("k", 10, "t"))
+    board = TurnTransaction(program, with_seed(snapshot, 99), reseeded=99)
+    board.act(PlayerAction("act", {}, "p"))
+    board.roll(DieRollRequest("k", 10, "t"))
     assert board.narrate([{"op": "inc", "path": "state.a", "value": 1}]) == ()
     turn = board.close()
     record = json.loads(turn.record)
     assert (record["seed"], record["actions"][0]["entity_id"]) == (99, "p")
     assert [change["cause"] for change in record["changes"]][:2] == ["action:act", "narrator"]
-    assert play_again(program, snapshot, record) == turn
+    assert replay_turn(program, snapshot, record) == turn
 
 
 def test_what_the_narrator_changes_is_told_with_the_world() -> None:
     program, snapshot = compiled()
-    board = Board(program, snapshot)
+    board = TurnTransaction(program, snapshot)
     board.narrate([{"op": "inc", "path": "state.a", "value": 1}])
     turn = board.close()
     assert turn.world.changes[0].cause == "narrator"
@@ -168,7 +168,7 @@ def test_what_the_narrator_changes_is_told_with_the_world() -> None:
 
 def test_what_the_narrator_may_not_change_is_not_changed_at_all() -> None:
     program, snapshot = compiled()
-    board = Board(program, snapshot)
+    board = TurnTransaction(program, snapshot)
     within, beyond = ({"op": "inc", "path": "state.a", "value": value} for value in (1, 1_000))
     (reason,) = board.narrate([within, beyond])
     assert (reason.code, reason.rule) == ("OUT_OF_SCOPE", "/state_changes/1")
@@ -179,6 +179,6 @@ def test_changes_that_are_rejected_leave_the_turn_as_it_was() -> None:
     later = [{"op": "schedule", "id": "s", "after": 1, "effects": [RAISE]}]
     program, snapshot = compiled(actions=[action("act", later)])
     before = played(program, snapshot, "act").snapshot
-    board, untouched = (Board(program, before) for _ in range(2))
+    board, untouched = (TurnTransaction(program, before) for _ in range(2))
     assert board.narrate([{"op": "set", "path": "state.none.more", "value": 1}])
     assert board.close() == untouched.close()

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.sessions.memory import MOST_BYTES, MOST_BYTES_OF_AN_OWNER, recalled, remember
-from peripety.sessions.model import Memory
+from peripety.session.memory import MAX_BYTES, MAX_BYTES_PER_OWNER, add_memories, memories_for
+from peripety.session.types import NarratorMemory
 
 if TYPE_CHECKING:
     from support.specs import Json
+
 
 CAST = {f"e{number}" for number in range(40)}
 
@@ -15,76 +16,76 @@ def update(target: str = "e0", content: str = "c", visibility: str = "private", 
     return {"scope": scope, "target_id": target, "content": content, "visibility": visibility}
 
 
-def size(*memories: Memory) -> int:
+def size(*memories: NarratorMemory) -> int:
     return sum(len(memory.scope.encode()) + len(memory.content.encode()) for memory in memories)
 
 
 def test_what_is_written_is_remembered_with_its_turn_behind_what_was_there() -> None:
-    before = (Memory(1, "old", "e1", "before", "public"),)
-    after = remember(before, [update(content="now")], 2, CAST)
-    assert after == (*before, Memory(2, "s", "e0", "now", "private"))
+    before = (NarratorMemory(1, "old", "e1", "before", "public"),)
+    after = add_memories(before, [update(content="now")], 2, CAST)
+    assert after == (*before, NarratorMemory(2, "s", "e0", "now", "private"))
 
 
 def test_without_updates_nothing_changes() -> None:
-    before = remember((), [update(content=f"{number}") for number in range(9)], 1, CAST)
-    assert remember(before, [], 2, CAST) == before
+    before = add_memories((), [update(content=f"{number}") for number in range(9)], 1, CAST)
+    assert add_memories(before, [], 2, CAST) == before
 
 
 def test_what_is_written_again_is_remembered_once_and_anew() -> None:
-    before = remember((), [update(content="a"), update(content="b")], 1, CAST)
-    after = remember(before, [update(content="a"), update(content="a")], 2, CAST)
+    before = add_memories((), [update(content="a"), update(content="b")], 1, CAST)
+    after = add_memories(before, [update(content="a"), update(content="a")], 2, CAST)
     assert [(memory.turn, memory.content) for memory in after] == [(1, "b"), (2, "a")]
 
 
 def test_the_same_words_for_other_readers_are_other_memories() -> None:
     written = [update(), update(visibility="hidden"), update("e1"), update(scope="t")]
-    assert len(remember((), written, 1, CAST)) == 4
+    assert len(add_memories((), written, 1, CAST)) == 4
 
 
 def test_the_oldest_memories_of_an_owner_are_forgotten_first() -> None:
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[NarratorMemory, ...] = ()
     for turn in range(1, 31):
-        memories = remember(memories, [update(content=f"{turn:03d}" + "é" * 98)], turn, CAST)
-        assert size(*memories) <= MOST_BYTES_OF_AN_OWNER
+        memories = add_memories(memories, [update(content=f"{turn:03d}" + "é" * 98)], turn, CAST)
+        assert size(*memories) <= MAX_BYTES_PER_OWNER
     assert [memory.turn for memory in memories] == list(range(21, 31))
-    assert size(*memories) == MOST_BYTES_OF_AN_OWNER - 48
+    assert size(*memories) == MAX_BYTES_PER_OWNER - 48
 
 
 def test_others_are_not_forgotten_because_one_remembers_much() -> None:
-    first = remember((), [update("e1", "kept")], 1, CAST)
-    after = remember(first, [update(content=f"{n}" * 900) for n in range(5)], 2, CAST)
+    first = add_memories((), [update("e1", "kept")], 1, CAST)
+    after = add_memories(first, [update(content=f"{n}" * 900) for n in range(5)], 2, CAST)
     assert [memory.owner for memory in after] == ["e1", "e0", "e0"]
 
 
 def test_of_all_memories_the_oldest_are_forgotten_first() -> None:
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[NarratorMemory, ...] = ()
     for number in range(40):
-        memories = remember(memories, [update(f"e{number}", "x" * 1_023)], number, CAST)
+        memories = add_memories(memories, [update(f"e{number}", "x" * 1_023)], number, CAST)
     assert [memory.owner for memory in memories] == [f"e{number}" for number in range(24, 40)]
-    assert size(*memories) == MOST_BYTES
+    assert size(*memories) == MAX_BYTES
 
 
 def test_a_memory_for_nobody_of_the_cast_is_not_kept() -> None:
     written = [update(), update("nobody")]
-    assert [memory.owner for memory in remember((), written, 1, CAST)] == ["e0"]
+    assert [memory.owner for memory in add_memories((), written, 1, CAST)] == ["e0"]
 
 
 def test_what_was_written_for_one_audience_is_for_no_other() -> None:
     written = [update("e1", "a", "public"), update("e1", "b")]
-    memories = remember((), written, 1, CAST, "e0")
-    assert [memory.content for memory in recalled(memories, "e0")] == ["a"]
-    assert recalled(memories, "e1") == recalled(memories, None) == ()
-    again = remember(memories, written, 2, CAST)
-    assert [memory.content for memory in recalled(again, "e1")] == ["a", "b"]
+    memories = add_memories((), written, 1, CAST, "e0")
+    assert [memory.content for memory in memories_for(memories, "e0")] == ["a"]
+    assert memories_for(memories, "e1") == memories_for(memories, None) == ()
+    again = add_memories(memories, written, 2, CAST)
+    assert [memory.content for memory in memories_for(again, "e1")] == ["a", "b"]
     assert len(again) == 4
 
 
 def test_a_viewer_recalls_what_is_public_and_its_own() -> None:
     kinds = ("public", "private", "hidden")
-    memories = tuple(Memory(1, "s", owner, kind, kind) for owner in ("p", "q") for kind in kinds)
-    assert [(m.owner, m.content) for m in recalled(memories, "p")] == [
+    memories = tuple(NarratorMemory(1, "s", owner, kind, kind) for owner in ("p", "q") for kind in kinds)
+    assert [(m.owner, m.content) for m in memories_for(memories, "p")] == [
         ("p", "public"),
         ("p", "private"),
         ("q", "public"),
     ]
-    assert [(m.owner, m.content) for m in recalled(memories, None)] == [("p", "public"), ("q", "public")]
+    assert [(m.owner, m.content) for m in memories_for(memories, None)] == [("p", "public"), ("q", "public")]

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.core.concurrency import WorkerPool
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
-from peripety.scenarios.programs import Programs
-from peripety.sessions.model import ActionCall, OddsRequest
-from peripety.sessions.odds import OddsTeller
-from peripety.sessions.rulesets import Rulesets
-from peripety.workers import Workers
+from peripety.scenario.registry import ProgramCache
+from peripety.session.forecast import OutcomeForecaster
+from peripety.session.session_view import RulesetCache
+from peripety.session.types import ForecastRequest, PlayerAction
 from support.sessions import table
 from support.specs import action, at_most, document, event, never
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from peripety.sessions.odds import Odds
+    from peripety.session.forecast import OutcomeForecast
     from support.sessions import Table
+
 
 FALL = {"op": "dec", "path": "state.b", "value": 4}
 RISE = {"op": "inc", "path": "state.b", "value": 4}
@@ -40,11 +41,13 @@ def game(tmp_path: Path, **parts: Any) -> AbstractAsyncContextManager[Table]:
     return table(f"sqlite:///{tmp_path}/test.db", document(**(DICE | parts)))
 
 
-async def odds(playing: Table, **asked: Any) -> list[Odds]:
-    workers = Workers()
+async def odds(playing: Table, **asked: Any) -> list[OutcomeForecast]:
+    workers = WorkerPool()
     try:
-        teller = OddsTeller(playing.store, Rulesets(playing.store.document, Programs()), workers)
-        return [told async for told in teller.odds(OddsRequest(playing.session_id, **asked))]
+        teller = OutcomeForecaster(
+            playing.store, RulesetCache(playing.store.document, ProgramCache()), workers
+        )
+        return [told async for told in teller.odds(ForecastRequest(playing.session_id, **asked))]
     finally:
         workers.close()
 
@@ -85,8 +88,8 @@ async def test_the_futures_start_from_the_present_and_change_nothing(tmp_path: P
 
 async def test_what_is_done_first_moves_the_odds(tmp_path: Path) -> None:
     async with game(tmp_path) as playing:
-        fallen = (await odds(playing, actions=(ActionCall("fall", {}),) * 3))[-1]
-        risen = (await odds(playing, actions=(ActionCall("rise", {}),)))[-1]
+        fallen = (await odds(playing, actions=(PlayerAction("fall", {}),) * 3))[-1]
+        risen = (await odds(playing, actions=(PlayerAction("rise", {}),)))[-1]
     assert fallen.ends[0].rate.value == 1
     assert risen.ends[0].rate.value < 1
 
@@ -104,8 +107,8 @@ async def test_a_persona_and_a_horizon_can_be_asked_for(tmp_path: Path) -> None:
         ({"runs": -1}, "runs"),
         ({"horizon": 1_001}, "horizon"),
         ({"seed": -1}, "seed"),
-        ({"actions": (ActionCall("unknown", {}),)}, "actions[0].action_id"),
-        ({"actions": (ActionCall("rise", {}),) * 17}, "actions"),
+        ({"actions": (PlayerAction("unknown", {}),)}, "actions[0].action_id"),
+        ({"actions": (PlayerAction("rise", {}),) * 17}, "actions"),
     ],
 )
 async def test_a_wrong_field_is_named(tmp_path: Path, asked: dict[str, Any], field: str) -> None:
@@ -118,7 +121,7 @@ async def test_a_wrong_field_is_named(tmp_path: Path, asked: dict[str, Any], fie
 async def test_what_cannot_be_taken_has_no_odds(tmp_path: Path) -> None:
     async with game(tmp_path) as playing:
         with pytest.raises(FailedPreconditionError, match="none of them is legal") as refused:
-            await odds(playing, actions=(ActionCall("no", {}),))
+            await odds(playing, actions=(PlayerAction("no", {}),))
     assert refused.value.code == "ACTIONS_REJECTED"
 
 

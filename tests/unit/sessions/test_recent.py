@@ -3,16 +3,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peripety.sessions.branches.model import Rewinding
-from peripety.sessions.recent import RecentTurns
-from peripety.sessions.store import SessionStore
+from peripety.session.branch_types import RewindRequest
+from peripety.session.session_view import RecentTurnCache
+from peripety.session.store.session_store import SessionStore
 from support.sessions import OneScenario, ScriptedGateway, new_id, outcome, sessions_over, table
 from support.specs import document
 
 if TYPE_CHECKING:
     import pytest
 
-    from peripety.sessions.model import CommittedTurn
+    from peripety.session.types import CommittedTurn
 
 
 async def test_turns_that_were_just_played_are_not_read_again(
@@ -32,7 +32,7 @@ async def test_turns_that_were_just_played_are_not_read_again(
         assert reads == []
         monkeypatch.undo()
         session = (await game.now()).session
-        kept = RecentTurns(game.store)
+        kept = RecentTurnCache(game.store)
         assert [turn.turn for turn in await kept.of(session)] == list(range(4, 12))
 
 
@@ -44,7 +44,7 @@ async def test_turns_of_another_process_and_rewinds_are_noticed(database_url: st
         other = replace(game, sessions=sessions_over(game.store, OneScenario(document()), gateway))
         await other.play(3, "act")
         await game.play(4, "act")
-        await other.sessions.rewind(Rewinding(new_id(), game.session_id, turn=3, expected_turn=4))
+        await other.sessions.rewind(RewindRequest(new_id(), game.session_id, turn=3, expected_turn=4))
         await game.play(4, "act")
     told = [request.messages[0].text for request in gateway.requests]
     assert "Told 2." in told[3]
@@ -56,7 +56,7 @@ async def test_only_so_much_is_kept(database_url: str) -> None:
         await game.play(1, "act")
         session = (await game.now()).session
         (turn,) = await game.store.turns(game.session_id, 0, 8)
-        recent = RecentTurns(game.store)
+        recent = RecentTurnCache(game.store)
         mark = replace(turn, request_id="kept")
         recent.keep(session, [mark])
         assert await recent.of(session) == (mark,)

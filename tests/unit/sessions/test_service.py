@@ -10,7 +10,7 @@ from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.errors import InvalidArgumentError
-from peripety.sessions.model import NarratorOptions
+from peripety.session.types import NarratorOptions
 from support.sessions import ScriptedGateway, new_id, outcome, servicer, table
 from support.specs import action, document, event
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.sessions import Table
+
 
 PARAMS = {
     "amount": {"type": "integer", "minimum": 1, "maximum": 3},

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.core.storage.database import Database
 from peripety.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from peripety.scenarios.programs import Programs
-from peripety.sessions.events import Committed
-from peripety.sessions.model import NewSession
-from peripety.sessions.narrating.narrator import Narrator
-from peripety.sessions.sessions import Sessions
-from peripety.sessions.store import SessionStore
-from peripety.storage import Database
+from peripety.scenario.registry import ProgramCache
+from peripety.session.events import Committed
+from peripety.session.narration.narrator import Narrator
+from peripety.session.session_manager import SessionManager
+from peripety.session.store.session_store import SessionStore
+from peripety.session.types import NewSession
 from support.sessions import (
     ROOM,
     OneScenario,
@@ -31,7 +31,8 @@ from support.specs import action, document
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.scenarios.model import CompiledScenario
+    from peripety.scenario.types import Scenario
+
 
 ENTITIES = [{"id": "p", "playable": True}, {"id": "q", "playable": True}]
 EFFECTS = [{"op": "inc", "path": path, "value": 1} for path in ("state.a", "state.private.p.x")]
@@ -47,14 +48,14 @@ class Emptied(OneScenario):
 
     deleted = False
 
-    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> CompiledScenario:
+    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
         if self.deleted:
             raise NotFoundError("it is gone")
         return await super().compiled(scenario_id, spec_hash)
 
 
 @asynccontextmanager
-async def served(database_url: str, source: OneScenario | None = None) -> AsyncIterator[Sessions]:
+async def served(database_url: str, source: OneScenario | None = None) -> AsyncIterator[SessionManager]:
     database = await Database.open(database_url)
     try:
         scenarios = source or OneScenario(document())
@@ -302,7 +303,7 @@ async def test_a_page_of_turns_ends_where_a_message_does(database_url: str) -> N
 async def test_more_scenarios_than_are_kept_compiled_can_be_played(database_url: str) -> None:
     async with table(database_url, document()) as game:
         one, narrator = OneScenario(document(seed=8)), Narrator(ScriptedGateway())
-        other = Sessions(game.store, one, rulesets(game.store, Programs(most=1)), narrator, ROOM)
+        other = SessionManager(game.store, one, rulesets(game.store, ProgramCache(most=1)), narrator, ROOM)
         made = await other.create(new())
         assert (await other.get(game.session_id, None)).session.seed == 7
         assert await other.get(made.session.session_id, None) == made

@@ -4,24 +4,24 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import ResourceExhaustedError
-from peripety.sessions.events import ActionResolved, Rolled, WorldResolved
-from peripety.sessions.mechanics import Board
-from peripety.sessions.model import ActionCall, RollRequest
-from peripety.sessions.stage import Anew, Stage, set_up
+from peripety.session.events import ActionResolved, Rolled, WorldResolved
+from peripety.session.speculation import SpeculativeTurn, TurnRestarted, begin_turn
+from peripety.session.turn_engine import TurnTransaction
+from peripety.session.types import DieRollRequest, PlayerAction
 from support.specs import action, at_most, document, event, never
 
 STEP = {"op": "inc", "path": "state.a", "value": 1}
 MINE = {"op": "inc", "path": "state.a", "value": 1}
 BEYOND = {"op": "inc", "path": "state.a", "value": 1_000}
-DIE = RollRequest("k", 10)
+DIE = DieRollRequest("k", 10)
 
 
-def staged(*actions: str, **parts: Any) -> Stage:
-    program = sim.compile(document(**({"actions": [action("act", [STEP])]} | parts)))
-    board = Board(program, program.new_state().to_json())
-    stage, _ = set_up(board, [ActionCall(name, {}) for name in actions])
+def staged(*actions: str, **parts: Any) -> SpeculativeTurn:
+    program = engine.compile(document(**({"actions": [action("act", [STEP])]} | parts)))
+    board = TurnTransaction(program, program.new_state().to_json())
+    stage, _ = begin_turn(board, [PlayerAction(name, {}) for name in actions])
     assert stage is not None
     return stage
 
@@ -40,7 +40,7 @@ def test_what_was_told_is_not_told_again() -> None:
 
 def test_dice_and_actions_of_the_narrator_are_told_at_once_and_stay() -> None:
     stage = staged("act")
-    (act,) = stage.act(ActionCall("act", {}))
+    (act,) = stage.act(PlayerAction("act", {}))
     rolled = stage.roll(DIE)
     assert isinstance(act, ActionResolved)
     assert isinstance(rolled, Rolled)
@@ -67,7 +67,7 @@ def test_changes_after_the_world_was_told_make_the_turn_begin_anew() -> None:
     stage = staged("act")
     stage.close()
     anew = stage.close([MINE], [DIE])
-    assert isinstance(anew, Anew)
+    assert isinstance(anew, TurnRestarted)
     assert kinds(anew.events) == ["ActionResolved", "Rolled", "WorldResolved"]
     assert stage.close([MINE], [DIE]) == ()
 
@@ -77,7 +77,7 @@ def test_true_in_the_place_of_one_is_not_what_was_told() -> None:
     stage = staged(narrator_scope=grant)
     stage.close([{"op": "set", "path": "state.a", "value": 1}])
     anew = stage.close([{"op": "set", "path": "state.a", "value": True}])
-    assert isinstance(anew, Anew)
+    assert isinstance(anew, TurnRestarted)
     world = anew.events[-1]
     assert isinstance(world, WorldResolved)
     assert world.changes[0].after is True
@@ -87,7 +87,7 @@ def test_only_what_was_closed_with_last_holds() -> None:
     stage = staged("act")
     untouched = stage.foresee()
     stage.close([MINE], [DIE])
-    assert isinstance(stage.close(), Anew)
+    assert isinstance(stage.close(), TurnRestarted)
     assert stage.played == untouched
 
 
@@ -123,7 +123,7 @@ def test_what_does_not_alter_the_end_of_the_turn_is_allowed_to_who_knows_it() ->
 def test_a_look_ahead_is_of_the_present() -> None:
     stage = staged()
     before = stage.foresee()
-    stage.act(ActionCall("act", {}))
+    stage.act(PlayerAction("act", {}))
     assert stage.foresee().state_hash != before.state_hash
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
+from peripety.core.storage.database import Database
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -15,10 +16,9 @@ from peripety.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
-from peripety.sessions.events import Accepted, Committed, Degraded, RuleFailed
-from peripety.sessions.model import ActionCall, NewSession, Resolution
-from peripety.sessions.store import SessionStore
-from peripety.storage import Database
+from peripety.session.events import Accepted, Committed, Degraded, RuleFailed
+from peripety.session.store.session_store import SessionStore
+from peripety.session.types import NewSession, PlayerAction, Resolution
 from support.sessions import (
     SILENCE,
     OneScenario,
@@ -33,8 +33,9 @@ from support.sessions import (
 from support.specs import action, at_most, document, never
 
 if TYPE_CHECKING:
-    from peripety.sessions.seen import Seen
+    from peripety.session.visibility import TurnEventView
     from support.sessions import Table
+
 
 WHOLE_TURN = ["Accepted", "ActionResolved", "WorldResolved", "NarrativeChunk", "Committed"]
 ENTITIES = [{"id": "p", "playable": True}, {"id": "q", "playable": True}]
@@ -43,9 +44,9 @@ ENTITIES = [{"id": "p", "playable": True}, {"id": "q", "playable": True}]
 async def chain_of(game: Table) -> str:
     """The chain hash as the recorded turns give it."""
     session = (await game.now()).session
-    chain = sim.chain_start(session.seed, session.spec_hash)
+    chain = engine.start_hash_chain(session.seed, session.spec_hash)
     for turn in await game.store.turns(session.session_id, 0, 1_000):
-        chain = sim.chain(chain, turn.record)
+        chain = engine.extend_hash_chain(chain, turn.record)
     return chain
 
 
@@ -144,7 +145,7 @@ async def test_a_run_that_has_ended_takes_no_more_turns(database_url: str) -> No
         ("input", {"input": "é" * 8_193}),
         ("actions", {"actions": ["act"] * 17}),
         ("actions[1].action_id", {"actions": ["act", "unknown"]}),
-        ("actions[0].params[n]", {"actions": [ActionCall("act", {"n": float("nan")})]}),
+        ("actions[0].params[n]", {"actions": [PlayerAction("act", {"n": float("nan")})]}),
     ],
 )
 async def test_a_wrong_field_is_named_and_changes_nothing(
@@ -256,7 +257,7 @@ class Gated(ScriptedGateway):
 
 async def _in_two_processes(
     database_url: str, game: Table, same_request: bool
-) -> list[list[Seen] | BaseException]:
+) -> list[list[TurnEventView] | BaseException]:
     """Take the next turn twice at a time, each over a database connection and locks of its own."""
     gateway = Gated(2)
     other = await Database.open(database_url)
@@ -269,7 +270,7 @@ async def _in_two_processes(
             for database in (game.database, other)
         ]
 
-        async def take(number: int) -> list[Seen]:
+        async def take(number: int) -> list[TurnEventView]:
             return [event async for event in sessions[number].take_turn(requests[number])]
 
         return list(await asyncio.gather(take(0), take(1), return_exceptions=True))

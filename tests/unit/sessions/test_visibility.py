@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
+from peripety.engine import ABSENT, Change, Draw, LogLine, RollResult, RuleError, Status
 from peripety.errors import InvalidArgumentError, NotFoundError
-from peripety.gateway.model import Spent
-from peripety.sessions.events import (
+from peripety.gateway.types.response import UsageTotal
+from peripety.session.events import (
     Accepted,
     ActionResolved,
     Committed,
     Degraded,
-    Dialogue,
+    DialogueSpoken,
     Event,
     NarrativeChunk,
     NarrativeRetracted,
@@ -19,16 +20,15 @@ from peripety.sessions.events import (
     RuleFailed,
     WorldResolved,
 )
-from peripety.sessions.model import Resolution
-from peripety.sessions.visibility import SessionView, Viewers
-from peripety.sim import ABSENT, Change, Draw, LogLine, RollResult, RuleError, Status
+from peripety.session.types import Resolution
+from peripety.session.visibility import Projector, ViewerProjection
 from support.specs import Json, spec
 
 ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q", "playable": True}, {"id": "r"}]
 
 
-def view(viewer: str | None) -> SessionView:
-    return Viewers(spec(entities=ENTITIES)).view(viewer)
+def view(viewer: str | None) -> ViewerProjection:
+    return Projector(spec(entities=ENTITIES)).view(viewer)
 
 
 def change(path: str, before: Any = ABSENT, after: Any = ABSENT) -> Change:
@@ -66,7 +66,12 @@ def test_why_an_action_was_rejected_is_told_in_the_engines_words() -> None:
 
 
 def test_prose_reaches_those_it_was_narrated_for() -> None:
-    prose: list[Event] = [NarrativeChunk("text"), NarrativeRetracted("why"), Dialogue("p", "words"), DIE]
+    prose: list[Event] = [
+        NarrativeChunk("text"),
+        NarrativeRetracted("why"),
+        DialogueSpoken("p", "words"),
+        DIE,
+    ]
     for event in prose:
         assert view("p").event(event, "p") == event
         assert view("q").event(event, "p") is None
@@ -99,7 +104,7 @@ def test_mechanics_are_cut_to_the_viewer() -> None:
 
 def test_the_end_of_a_turn_is_cut_like_its_parts() -> None:
     changes = (change("state.hidden.y", 1, 2),)
-    end = Committed("h", "c", ONGOING, (), Spent(), changes, "prose", Resolution.NARRATED, "m", 0)
+    end = Committed("h", "c", ONGOING, (), UsageTotal(), changes, "prose", Resolution.NARRATED, "m", 0)
     seen = view("q").event(end, "p")
     assert isinstance(seen, Committed)
     assert (seen.changes, seen.narrative) == ((), "")

@@ -5,12 +5,13 @@ from types import ModuleType
 
 import pytest
 
-from peripety import __version__, sim
-from peripety.sim._backend import load_core
-from peripety.sim._core import CoreError
+from peripety import engine
+from peripety.engine._backend import load_backend
+from peripety.engine.backend_protocol import EngineError
+from peripety.version import __version__
 from support.cores import CORE_NAMES, core_named
 
-NATIVE = ("peripety.sim._native", "peripety_simcore", "peripety_simcore._native")
+NATIVE = ("peripety.engine._native", "peripety_simcore", "peripety_simcore._native")
 
 
 @pytest.fixture
@@ -25,35 +26,35 @@ def native_as(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_a_choice_that_is_none_is_an_error() -> None:
     with pytest.raises(ValueError, match="auto, native or python, not 'fast'"):
-        load_core("fast")
+        load_backend("fast")
 
 
 def test_python_can_be_asked_for() -> None:
-    assert load_core("python").name == "python"
+    assert load_backend("python").name == "python"
 
 
 def test_auto_goes_on_without_the_native_core_and_native_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in NATIVE:
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "peripety_simcore", None)
-    assert load_core("auto").name == "python"
+    assert load_backend("auto").name == "python"
     with pytest.raises(ModuleNotFoundError):
-        load_core("native")
+        load_backend("native")
 
 
 def test_a_broken_native_core_is_never_passed_over(native_as: ModuleType) -> None:
     del native_as.__doc__
     with pytest.raises((ImportError, AttributeError)):
-        load_core("auto")
+        load_backend("auto")
 
 
 def test_the_running_core_and_its_version_are_named() -> None:
-    assert sim.BACKEND in {"native", "python"}
-    assert __version__ == sim.BACKEND_VERSION
+    assert engine.BACKEND in {"native", "python"}
+    assert __version__ == engine.BACKEND_VERSION
 
 
 @pytest.mark.parametrize("name", CORE_NAMES)
 def test_a_document_that_is_no_scenario_is_refused_by_each_core(name: str) -> None:
-    with pytest.raises(CoreError) as caught:
+    with pytest.raises(EngineError) as caught:
         core_named(name).compile(b"{}")
     assert caught.value.code == "SPEC_INVALID"

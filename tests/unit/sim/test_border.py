@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.sim._core import CoreError
+from peripety.engine.backend_protocol import EngineError
 
 if TYPE_CHECKING:
-    from peripety.sim._core import Core
+    from peripety.engine.backend_protocol import Backend
+
 
 DEEP = 10_000
 OUT_OF_RANGE = "an integer must lie within ±9007199254740991 (line 1, column 1)"
@@ -28,7 +29,7 @@ OUT_OF_RANGE = "an integer must lie within ±9007199254740991 (line 1, column 1)
         ('{"\U0001f600":1,"\ufb33":2,"a":3}'.encode(), '{"a":3,"\U0001f600":1,"\ufb33":2}'.encode()),
     ],
 )
-def test_accepted_documents_have_one_canonical_form(core: Core, document: bytes, canonical: bytes) -> None:
+def test_accepted_documents_have_one_canonical_form(core: Backend, document: bytes, canonical: bytes) -> None:
     assert core.parse(document) == canonical
 
 
@@ -68,9 +69,9 @@ def test_accepted_documents_have_one_canonical_form(core: Core, document: bytes,
     ],
 )
 def test_refused_documents_name_the_first_problem_and_its_place(
-    core: Core, document: bytes, code: str, message: str
+    core: Backend, document: bytes, code: str, message: str
 ) -> None:
-    with pytest.raises(CoreError) as caught:
+    with pytest.raises(EngineError) as caught:
         core.parse(document)
     assert (caught.value.code, caught.value.message) == (code, message)
 
@@ -86,8 +87,8 @@ def test_refused_documents_name_the_first_problem_and_its_place(
         (b'{"' + b"k" * 257 + b'":1}', "KEY_TOO_LONG"),
     ],
 )
-def test_limits_hold(core: Core, document: bytes, code: str) -> None:
-    with pytest.raises(CoreError) as caught:
+def test_limits_hold(core: Backend, document: bytes, code: str) -> None:
+    with pytest.raises(EngineError) as caught:
         core.parse(document)
     assert caught.value.code == code
 
@@ -101,17 +102,17 @@ def test_limits_hold(core: Core, document: bytes, code: str) -> None:
         b" " * ((1 << 20) - 1) + b"1",
     ],
 )
-def test_documents_at_the_limits_are_accepted(core: Core, document: bytes) -> None:
+def test_documents_at_the_limits_are_accepted(core: Backend, document: bytes) -> None:
     assert core.parse(core.parse(document)) == core.parse(document)
 
 
-def test_huge_input_is_refused_before_it_is_read(core: Core) -> None:
-    with pytest.raises(CoreError) as caught:
+def test_huge_input_is_refused_before_it_is_read(core: Backend) -> None:
+    with pytest.raises(EngineError) as caught:
         core.parse(b"[" * 50_000_000)
     assert caught.value.code == "DOCUMENT_TOO_LARGE"
 
 
-def test_a_message_never_repeats_control_characters_of_the_document(core: Core) -> None:
-    with pytest.raises(CoreError) as caught:
+def test_a_message_never_repeats_control_characters_of_the_document(core: Backend) -> None:
+    with pytest.raises(EngineError) as caught:
         core.parse(b'{"\\u001b[31m":1,"\\u001b[31m":2}')
     assert "\x1b" not in caught.value.message

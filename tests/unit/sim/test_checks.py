@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Severity, SpecError
 from support.specs import action, document, event, never, spec
 
 
 def findings(**parts: Any) -> list[tuple[str, str]]:
-    return [(finding.code, finding.path) for finding in sim.validate(document(**parts))]
+    return [(finding.code, finding.path) for finding in engine.validate(document(**parts))]
 
 
 def test_a_valid_document_has_no_findings() -> None:
-    assert sim.validate(document()) == []
+    assert engine.validate(document()) == []
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_documents_are_checked(parts: dict[str, Any], expected: tuple[str, str])
     ],
 )  # fmt: skip
 def test_effects_are_checked(effect: dict[str, Any], code: str) -> None:
-    (finding,) = sim.validate(document(actions=[action(effects=[effect])]))
+    (finding,) = engine.validate(document(actions=[action(effects=[effect])]))
     assert finding.code == code
     assert finding.path.startswith("/actions/0/effects/0")
 
@@ -111,7 +111,7 @@ def test_effects_are_checked(effect: dict[str, Any], code: str) -> None:
     ],
 )
 def test_conditions_are_checked(condition: dict[str, Any], code: str) -> None:
-    (finding,) = sim.validate(document(random_events=[event(when=condition)]))
+    (finding,) = engine.validate(document(random_events=[event(when=condition)]))
     assert finding.code == code
 
 
@@ -174,11 +174,11 @@ def test_the_state_as_a_whole_may_be_patched() -> None:
 
 
 def test_findings_are_capped() -> None:
-    assert len(sim.validate(document(actions=[action(f"a{n}", [{"op": "x"}]) for n in range(200)]))) == 50
+    assert len(engine.validate(document(actions=[action(f"a{n}", [{"op": "x"}]) for n in range(200)]))) == 50
 
 
 def test_a_document_that_is_not_json_is_one_finding() -> None:
-    (finding,) = sim.validate(b"spec_version: 1.0")
+    (finding,) = engine.validate(b"spec_version: 1.0")
     assert (finding.code, finding.severity) == ("INVALID_JSON", Severity.ERROR)
     assert "line 1, column 1" in finding.message
 
@@ -186,16 +186,16 @@ def test_a_document_that_is_not_json_is_one_finding() -> None:
 def test_compile_raises_with_the_findings_of_validate() -> None:
     text = json.dumps(spec(seed=-1))
     with pytest.raises(SpecError) as caught:
-        sim.compile(text)
-    assert list(caught.value.findings) == sim.validate(text)
+        engine.compile(text)
+    assert list(caught.value.findings) == engine.validate(text)
 
 
 @pytest.mark.parametrize("value", [None, 1, "x", [], True])
 def test_a_document_that_is_no_object_is_a_finding(value: Any) -> None:
-    (finding,) = sim.validate(json.dumps(value))
+    (finding,) = engine.validate(json.dumps(value))
     assert finding.code == "WRONG_TYPE"
 
 
 def test_an_unknown_key_suggests_the_one_that_was_meant() -> None:
-    (finding,) = sim.validate(document(horzon=3))
+    (finding,) = engine.validate(document(horzon=3))
     assert "did you mean 'horizon'?" in finding.message

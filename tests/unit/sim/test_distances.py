@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from peripety.sim._pure.convert import truthy
-from peripety.sim._pure.distances import distance_of
-from peripety.sim._pure.logic import evaluate
+from peripety.engine._reference.jsonlogic import evaluate
+from peripety.engine._reference.jsonlogic_operators import is_truthy
+from peripety.engine._reference.personas import compile_distance
 
 JUST_FAILED = (1 / 1024) / (1 / 1024 + 1)
 
@@ -31,7 +31,7 @@ def floats(logic: Any) -> Any:
 
 def distance(logic: Any, initial: dict[str, Any] | None = None, **state: Any) -> float:
     """The distance of a condition in a state of a scenario that begins with another."""
-    return distance_of(floats(logic), root(state if initial is None else initial))(root(state))
+    return compile_distance(floats(logic), root(state if initial is None else initial))(root(state))
 
 
 def away(gap: float, scale: float) -> float:
@@ -219,6 +219,6 @@ def test_each_operand_has_the_fuel_of_an_evaluation() -> None:
 )
 @pytest.mark.parametrize("a", [0, 1, 4, 4.5, 5, 9])
 def test_the_distance_is_nothing_exactly_where_the_condition_holds(logic: Any, a: float) -> None:
-    holds = truthy(evaluate(floats(logic), root({"a": a})))
+    holds = is_truthy(evaluate(floats(logic), root({"a": a})))
     assert (distance(logic, {"a": 5}, a=a) == 0) == holds
     assert 0 <= distance(logic, {"a": 5}, a=a) <= 1

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
+from peripety.engine import ABSENT
+from peripety.engine.json_values import find_differences, format_part
 from peripety.errors import SpecError
-from peripety.sim import ABSENT
-from peripety.sim.differences import differences, shown
 from support.specs import document
 
 
 @pytest.mark.parametrize("value", [{"a": 1e17, "é": [None, True, 0.5, "x"]}, {"": {}}, [], "text", 2**53 - 1])
 def test_what_is_in_canonical_form_is_read_as_it_was_written(value: Any) -> None:
-    assert sim.parse_canonical(sim.canonical(value)) == value
+    assert engine.parse_canonical(engine.canonicalize(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -41,37 +41,37 @@ def test_what_is_in_canonical_form_is_read_as_it_was_written(value: Any) -> None
 )
 def test_what_is_not_is_refused(text: bytes, code: str) -> None:
     with pytest.raises(SpecError) as caught:
-        sim.parse_canonical(text)
+        engine.parse_canonical(text)
     assert caught.value.code == code
 
 
 def test_a_canonical_specification_is_compiled_and_checked_like_any() -> None:
-    canonical = sim.compile(document(state={"a": 10, "b": 2e17})).document
+    canonical = engine.compile(document(state={"a": 10, "b": 2e17})).document
     assert (
-        sim.compile_canonical(canonical).spec_hash
-        == sim.compile(document(state={"a": 10, "b": 2e17})).spec_hash
+        engine.compile_canonical(canonical).spec_hash
+        == engine.compile(document(state={"a": 10, "b": 2e17})).spec_hash
     )
     with pytest.raises(SpecError) as caught:
-        sim.compile_canonical(document())
+        engine.compile_canonical(document())
     assert caught.value.code == "NOT_CANONICAL"
     with pytest.raises(SpecError) as caught:
-        sim.compile_canonical(b'{"a":1}')
+        engine.compile_canonical(b'{"a":1}')
     assert {finding.code for finding in caught.value.findings} == {"MISSING_KEY", "UNKNOWN_KEY"}
 
 
 def test_the_least_parts_that_differ_are_told() -> None:
     one = {"a": 1, "b": [1, {"c": 1}], "d": [1], "e": 0, "g": 1}
     other = {"a": True, "b": [1, {"c": 2}], "d": [1, 2], "f": 0, "g": 1.0}
-    assert list(differences(one, other)) == [
+    assert list(find_differences(one, other)) == [
         (("a",), 1, True),
         (("b", 1, "c"), 1, 2),
         (("d",), [1], [1, 2]),
         (("e",), 0, ABSENT),
         (("f",), ABSENT, 0),
     ]
-    assert [shown(value) for value in (ABSENT, [1, 2], "x", {"a": "y" * 100})][:3] == [
+    assert [format_part(value) for value in (ABSENT, [1, 2], "x", {"a": "y" * 100})][:3] == [
         "nothing",
         "a list of 2",
         '"x"',
     ]
-    assert len(shown("y" * 100)) == 61
+    assert len(format_part("y" * 100)) == 61

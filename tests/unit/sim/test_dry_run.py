@@ -9,14 +9,15 @@ from support.cores import program_on
 from support.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
-    from peripety.sim import Program
-    from peripety.sim._core import Core
+    from peripety.engine import Program
+    from peripety.engine.backend_protocol import Backend
+
 
 DEC_A = {"op": "dec", "path": "state.a", "value": 1}
 INC_A = {"op": "inc", "path": "state.a", "value": 1}
 
 
-def risky(core: Core, **parts: Any) -> Program:
+def risky(core: Backend, **parts: Any) -> Program:
     return program_on(
         core,
         document(
@@ -31,7 +32,7 @@ def risky(core: Core, **parts: Any) -> Program:
     )
 
 
-def test_runs_and_turns_are_counted_separately_and_add_up(core: Core) -> None:
+def test_runs_and_turns_are_counted_separately_and_add_up(core: Backend) -> None:
     report = risky(core).dry_run(runs=100)
     assert report.runs == 100
     assert report.lost + report.won + report.survived + report.errored == 100
@@ -41,25 +42,25 @@ def test_runs_and_turns_are_counted_separately_and_add_up(core: Core) -> None:
     assert report.fail_rate == report.lost / 100
 
 
-def test_the_same_seed_gives_the_same_report_and_another_seed_another(core: Core) -> None:
+def test_the_same_seed_gives_the_same_report_and_another_seed_another(core: Backend) -> None:
     program = risky(core)
     assert program.dry_run(runs=64) == program.dry_run(runs=64)
     assert program.dry_run(runs=64).turns != program.dry_run(runs=64, seed=99).turns
 
 
-def test_two_ranges_together_are_the_whole_range(core: Core) -> None:
+def test_two_ranges_together_are_the_whole_range(core: Backend) -> None:
     program = risky(core)
     parts = program.dry_run(runs=64, first_run=5).merged(program.dry_run(runs=32, first_run=69))
     assert parts == program.dry_run(runs=96, first_run=5)
 
 
-def test_two_ranges_together_have_no_digest(core: Core) -> None:
+def test_two_ranges_together_have_no_digest(core: Backend) -> None:
     program = risky(core)
     parts = [program.dry_run(runs=2, first_run=first, digest=True) for first in (0, 2)]
     assert parts[0].merged(parts[1]).digest is None
 
 
-def test_a_rule_that_fails_in_both_ranges_stands_in_the_whole_once(core: Core) -> None:
+def test_a_rule_that_fails_in_both_ranges_stands_in_the_whole_once(core: Backend) -> None:
     pop = event("even", [{"op": "pop", "path": "state.list"}])
     program = program_on(core, document(random_events=[pop], horizon=20))
     whole = program.dry_run(runs=6)
@@ -69,7 +70,7 @@ def test_a_rule_that_fails_in_both_ranges_stands_in_the_whole_once(core: Core) -
     ]
 
 
-def test_a_run_does_not_disturb_the_next_or_the_document(core: Core) -> None:
+def test_a_run_does_not_disturb_the_next_or_the_document(core: Backend) -> None:
     program = risky(core)
     first = program.dry_run(runs=1, first_run=5)
     program.dry_run(runs=50)
@@ -77,7 +78,7 @@ def test_a_run_does_not_disturb_the_next_or_the_document(core: Core) -> None:
     assert program.new_state().tree() == {"a": 4}
 
 
-def test_a_scenario_without_danger_is_survived_and_one_without_hope_is_lost(core: Core) -> None:
+def test_a_scenario_without_danger_is_survived_and_one_without_hope_is_lost(core: Backend) -> None:
     safe = program_on(core, document(horizon=5)).dry_run(runs=10)
     doomed = program_on(core, document(loss_conditions=[{"id": "now", "when": {}}, never("b")])).dry_run(
         runs=10
@@ -86,7 +87,7 @@ def test_a_scenario_without_danger_is_survived_and_one_without_hope_is_lost(core
     assert (doomed.lost, doomed.turns) == (10, 10)
 
 
-def test_an_action_without_conditions_is_available(core: Core) -> None:
+def test_an_action_without_conditions_is_available(core: Backend) -> None:
     """The empty condition is true here as in play: a spec that is easy must not pass as hard."""
     program = program_on(core, document(actions=[action("act", [INC_A])], horizon=3))
     state = program.new_state()
@@ -95,14 +96,14 @@ def test_an_action_without_conditions_is_available(core: Core) -> None:
     assert report.lost == 0
 
 
-def test_idle_does_nothing_and_random_acts(core: Core) -> None:
+def test_idle_does_nothing_and_random_acts(core: Backend) -> None:
     win = [{"id": "up", "when": {">": [{"var": "state.a"}, 10]}}]
     program = program_on(core, document(win_conditions=win, horizon=3))
     assert program.dry_run(runs=4, persona="idle").won == 0
     assert program.dry_run(runs=4, persona="random").won == 4
 
 
-def test_random_chooses_evenly_among_legal_actions_and_parameters(core: Core) -> None:
+def test_random_chooses_evenly_among_legal_actions_and_parameters(core: Backend) -> None:
     params = {"n": {"type": "integer", "minimum": 1, "maximum": 4}}
     win = [{"id": f"w{n}", "when": {"==": [{"var": "state.a"}, n]}} for n in range(1, 5)]
     chosen = action("act", [{"op": "set", "path": "state.a", "value": "n"}], params=params)
@@ -113,7 +114,7 @@ def test_random_chooses_evenly_among_legal_actions_and_parameters(core: Core) ->
     assert all(150 < count < 250 for count in report.wins.values())
 
 
-def test_failing_rules_are_counted_with_their_place(core: Core) -> None:
+def test_failing_rules_are_counted_with_their_place(core: Backend) -> None:
     program = program_on(
         core,
         document(
@@ -126,7 +127,7 @@ def test_failing_rules_are_counted_with_their_place(core: Core) -> None:
     assert (error.code, error.rule, error.count) == ("EMPTY_ARRAY", "/actions/0/effects/0", 12)
 
 
-def test_a_run_that_outgrows_its_limits_ends_as_errored(core: Core) -> None:
+def test_a_run_that_outgrows_its_limits_ends_as_errored(core: Backend) -> None:
     grow = action("act", [{"op": "push", "path": "state.list", "value": list(range(4000))}])
     report = program_on(core, document(actions=[grow], horizon=10)).dry_run(runs=2)
     assert (report.errored, report.errors[0].code, report.errors[0].count) == (2, "STATE_LIMIT", 2)
@@ -143,16 +144,16 @@ def test_a_run_that_outgrows_its_limits_ends_as_errored(core: Core) -> None:
         {"persona": "nobody"},
     ],
 )
-def test_options_out_of_range_are_refused(core: Core, options: dict[str, Any]) -> None:
+def test_options_out_of_range_are_refused(core: Backend, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match=next(iter(options))):
         program_on(core, document()).dry_run(**options)
 
 
-def test_the_horizon_can_be_shortened(core: Core) -> None:
+def test_the_horizon_can_be_shortened(core: Backend) -> None:
     assert program_on(core, document()).dry_run(runs=2, horizon=3).turns == 6
 
 
-def test_params_that_rarely_suit_are_drawn_anew(core: Core) -> None:
+def test_params_that_rarely_suit_are_drawn_anew(core: Backend) -> None:
     params = {"n": {"type": "integer", "minimum": 0, "maximum": 9}}
     choosy = action("act", [INC_A], params=params, preconditions={"<": [{"var": "params.n"}, 2]})
     win = [{"id": "acted", "when": {">": [{"var": "state.a"}, 10]}}]
@@ -161,7 +162,7 @@ def test_params_that_rarely_suit_are_drawn_anew(core: Core) -> None:
     assert 0.75 < report.won / 200 < 0.92
 
 
-def test_a_precondition_that_fails_is_reported_and_never_passed_over(core: Core) -> None:
+def test_a_precondition_that_fails_is_reported_and_never_passed_over(core: Backend) -> None:
     """Otherwise a scenario that nobody can play would look hard, and pass."""
     blocked = action("act", [INC_A], preconditions={">": [{"/": [1, {"var": "state.zero"}]}, 0]})
     report = program_on(core, document(state={"a": 1, "zero": 0}, actions=[blocked], horizon=3)).dry_run(

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import ResourceExhaustedError
 from support.cores import program_on
 from support.specs import action, document
 
 if TYPE_CHECKING:
-    from peripety.sim import ActResult, Program, State
-    from peripety.sim._core import Core
+    from peripety.engine import ActResult, Program, State
+    from peripety.engine.backend_protocol import Backend
 
 
-def take(core: Core, effects: list[dict[str, Any]], **parts: Any) -> tuple[ActResult, State]:
+def take(core: Backend, effects: list[dict[str, Any]], **parts: Any) -> tuple[ActResult, State]:
     """The result of one action with these effects, and the state after it."""
     program = program_on(core, document(actions=[action("act", effects)], **parts))
     state = program.new_state()
@@ -26,28 +26,28 @@ def take(core: Core, effects: list[dict[str, Any]], **parts: Any) -> tuple[ActRe
     ("effect", "path", "before", "after"),
     [
         ({"op": "set", "path": "state.a", "value": "x"}, "state.a", 10, "x"),
-        ({"op": "set", "path": "state.new", "value": {"k": [1]}}, "state.new", sim.ABSENT, {"k": [1]}),
+        ({"op": "set", "path": "state.new", "value": {"k": [1]}}, "state.new", engine.ABSENT, {"k": [1]}),
         ({"op": "set", "path": "state.list[1]", "value": 9}, "state.list[1]", 2, 9),
         (
             {"op": "set", "path": 'state.tree["odd key"]', "value": 1},
             'state.tree["odd key"]',
-            sim.ABSENT,
+            engine.ABSENT,
             1,
         ),
         ({"op": "inc", "path": "state.a", "value": 2.5}, "state.a", 10, 12.5),
         ({"op": "dec", "path": "state.a", "value": 10}, "state.a", 10, 0),
         ({"op": "mul", "path": "state.a", "value": -0.5}, "state.a", 10, -5),
-        ({"op": "patch", "path": "state.tree", "value": {"y": 2}}, "state.tree.y", sim.ABSENT, 2),
-        ({"op": "push", "path": "state.list", "value": 3}, "state.list[2]", sim.ABSENT, 3),
-        ({"op": "pop", "path": "state.list"}, "state.list[1]", 2, sim.ABSENT),
+        ({"op": "patch", "path": "state.tree", "value": {"y": 2}}, "state.tree.y", engine.ABSENT, 2),
+        ({"op": "push", "path": "state.list", "value": 3}, "state.list[2]", engine.ABSENT, 3),
+        ({"op": "pop", "path": "state.list"}, "state.list[1]", 2, engine.ABSENT),
     ],
 )
 def test_each_operation_writes_and_says_what_it_wrote(
-    core: Core, effect: dict[str, Any], path: str, before: Any, after: Any
+    core: Backend, effect: dict[str, Any], path: str, before: Any, after: Any
 ) -> None:
     result, _ = take(core, [effect])
     assert result.accepted
-    assert result.changes == (sim.Change(path, effect["op"], before, after, "action:act"),)
+    assert result.changes == (engine.Change(path, effect["op"], before, after, "action:act"),)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_each_operation_writes_and_says_what_it_wrote(
     ],
 )  # fmt: skip
 def test_an_effect_that_cannot_be_applied_rejects_the_whole_action(
-    core: Core, effect: dict[str, Any], code: str, message: str
+    core: Backend, effect: dict[str, Any], code: str, message: str
 ) -> None:
     state = {"a": 10, "note": "n", "list": [1], "big": 1e308, "empty": []}
     # Another action may write these paths, so that only running the rule can tell.
@@ -88,13 +88,13 @@ def test_an_effect_that_cannot_be_applied_rejects_the_whole_action(
     before = run.tree()
     result = program.act(run, "act")
     assert not result.accepted
-    assert result.reasons == (sim.RuleError(code, "/actions/0/effects/2", message),)
+    assert result.reasons == (engine.RuleError(code, "/actions/0/effects/2", message),)
     assert result.errors == result.reasons
     assert (result.changes, result.log) == ((), ())
     assert run.tree() == before
 
 
-def test_a_string_that_names_a_derived_value_means_it(core: Core) -> None:
+def test_a_string_that_names_a_derived_value_means_it(core: Backend) -> None:
     effects: list[dict[str, Any]] = [
         {"op": "inc", "path": "state.a", "value": "twice"},
         {"op": "set", "path": "state.note", "value": "text"},
@@ -111,7 +111,7 @@ def test_a_string_that_names_a_derived_value_means_it(core: Core) -> None:
     assert (tree["a"], tree["note"], tree["tree"]) == (14, "a4", {"kept": "twice"})
 
 
-def test_a_derived_value_keeps_what_it_read_when_effects_change_it(core: Core) -> None:
+def test_a_derived_value_keeps_what_it_read_when_effects_change_it(core: Backend) -> None:
     effects: list[dict[str, Any]] = [
         {"op": "push", "path": "state.list", "value": 9},
         {"op": "set", "path": "state.note", "value": "before"},
@@ -123,7 +123,7 @@ def test_a_derived_value_keeps_what_it_read_when_effects_change_it(core: Core) -
     assert (state.tree()["list"], state.tree()["note"]) == ([1, 2, 9], [1, 2])
 
 
-def test_a_derived_value_that_is_looked_for_is_there(core: Core) -> None:
+def test_a_derived_value_that_is_looked_for_is_there(core: Backend) -> None:
     derives = {"a": {"missing": ["derives.b", "derives.c"]}, "b": 1}
     effects = [{"op": "set", "path": "state.note", "value": "a"}]
     program = program_on(core, document(actions=[action("act", effects, derives=derives)]))
@@ -132,14 +132,14 @@ def test_a_derived_value_that_is_looked_for_is_there(core: Core) -> None:
     assert state.tree()["note"] == ["derives.c"]
 
 
-def test_a_derived_value_of_the_wrong_type_is_an_error_of_the_effect(core: Core) -> None:
+def test_a_derived_value_of_the_wrong_type_is_an_error_of_the_effect(core: Backend) -> None:
     effects = [{"op": "inc", "path": "state.a", "value": "text"}]
     program = program_on(core, document(actions=[action("act", effects, derives={"text": {"cat": ["a"]}})]))
     result = program.act(program.new_state(), "act")
     assert [(e.code, e.rule) for e in result.reasons] == [("TYPE_MISMATCH", "/actions/0/effects/0")]
 
 
-def test_a_failing_derived_value_names_its_place(core: Core) -> None:
+def test_a_failing_derived_value_names_its_place(core: Backend) -> None:
     derives = {"odd/name": {"/": [1, {"var": "state.zero"}]}}
     program = program_on(
         core,
@@ -151,7 +151,7 @@ def test_a_failing_derived_value_names_its_place(core: Core) -> None:
     ]
 
 
-def test_a_change_keeps_the_value_of_its_moment(core: Core) -> None:
+def test_a_change_keeps_the_value_of_its_moment(core: Backend) -> None:
     result, _ = take(
         core,
         [
@@ -162,7 +162,7 @@ def test_a_change_keeps_the_value_of_its_moment(core: Core) -> None:
     assert result.changes[0].after == {"x": [1]}
 
 
-def test_two_uses_of_one_literal_do_not_share_it(core: Core) -> None:
+def test_two_uses_of_one_literal_do_not_share_it(core: Backend) -> None:
     literal = {"op": "set", "path": "state.tree", "value": {"x": []}}
     program = program_on(
         core, document(actions=[action("act", [literal, {"op": "push", "path": "state.tree.x", "value": 1}])])
@@ -173,7 +173,7 @@ def test_two_uses_of_one_literal_do_not_share_it(core: Core) -> None:
     assert state.tree()["tree"] == {"x": [1]}
 
 
-def test_the_log_drops_its_oldest_lines_first(core: Core) -> None:
+def test_the_log_drops_its_oldest_lines_first(core: Backend) -> None:
     many = [{"op": "addlog", "message": f"m{n}"} for n in range(256)]
     program = program_on(core, document(actions=[action("act", many)]))
     state = program.new_state()
@@ -201,7 +201,7 @@ def limit_is_hit(program: Program, state: State) -> bool:
     ],
 )
 def test_a_state_that_outgrows_its_limits_fails_the_call_and_changes_nothing(
-    core: Core, effect: dict[str, Any]
+    core: Backend, effect: dict[str, Any]
 ) -> None:
     program = program_on(core, document(actions=[action("act", [effect])]))
     state = program.new_state()
@@ -211,7 +211,7 @@ def test_a_state_that_outgrows_its_limits_fails_the_call_and_changes_nothing(
     assert state.to_json() == before
 
 
-def test_a_tree_that_grows_deep_hits_its_limit(core: Core) -> None:
+def test_a_tree_that_grows_deep_hits_its_limit(core: Backend) -> None:
     derives = {"nested": [{"var": "state.tree"}]}
     effects = [{"op": "set", "path": "state.tree", "value": "nested"}]
     program = program_on(core, document(actions=[action("act", effects, derives=derives)]))
@@ -224,7 +224,7 @@ def test_a_tree_that_grows_deep_hits_its_limit(core: Core) -> None:
     assert state.to_json() == before
 
 
-def test_a_derived_value_cannot_be_deeper_than_a_state(core: Core) -> None:
+def test_a_derived_value_cannot_be_deeper_than_a_state(core: Backend) -> None:
     derives = {"nested": {"reduce": [{"var": "state.list"}, [{"var": "accumulator"}], 1]}}
     effects = [{"op": "set", "path": "state.tree", "value": "nested"}]
     parts = {"state": {"list": [0] * 300, "tree": 0}, "actions": [action("act", effects, derives=derives)]}

@@ -4,21 +4,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.engine import PERSONAS
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
-from peripety.sim import PERSONAS
 from support.cores import program_on
 from support.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
-    from peripety.sim import Persona, Program, State
-    from peripety.sim._core import Core
+    from peripety.engine import Persona, Program, State
+    from peripety.engine.backend_protocol import Backend
+
 
 DEC_A = {"op": "dec", "path": "state.a", "value": 1}
 INC_A = {"op": "inc", "path": "state.a", "value": 1}
 LATER = {"op": "schedule", "id": "later", "after": 3, "effects": [{**DEC_A, "value": 100}]}
 
 
-def risky(core: Core, **parts: Any) -> Program:
+def risky(core: Backend, **parts: Any) -> Program:
     return program_on(
         core,
         document(
@@ -41,7 +42,7 @@ def futures(program: Program, state: State, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("persona", PERSONAS)
-def test_the_futures_of_the_initial_state_are_a_dry_run(core: Core, persona: Persona) -> None:
+def test_the_futures_of_the_initial_state_are_a_dry_run(core: Backend, persona: Persona) -> None:
     program = risky(core)
     options: dict[str, Any] = {"runs": 12, "persona": persona, "horizon": 6, "first_run": 3}
     assert futures(program, program.new_state(99), **options) == program.dry_run(
@@ -49,7 +50,7 @@ def test_the_futures_of_the_initial_state_are_a_dry_run(core: Core, persona: Per
     )
 
 
-def test_turns_and_the_horizon_are_counted_from_the_state(core: Core) -> None:
+def test_turns_and_the_horizon_are_counted_from_the_state(core: Backend) -> None:
     program = program_on(core, document(horizon=5))
     state = program.new_state()
     for _ in range(3):
@@ -58,7 +59,7 @@ def test_turns_and_the_horizon_are_counted_from_the_state(core: Core) -> None:
     assert (report.survived, report.turns, report.horizon) == (10, 40, 4)
 
 
-def test_a_run_goes_on_from_the_tree_and_the_turn_of_the_state(core: Core) -> None:
+def test_a_run_goes_on_from_the_tree_and_the_turn_of_the_state(core: Backend) -> None:
     late = {"id": "late", "when": {"and": [{">": [{"var": "turn"}, 5]}, {"==": [{"var": "state.a"}, 12]}]}}
     program = program_on(core, document(actions=[action("up", [INC_A])], win_conditions=[late]))
     state = program.new_state()
@@ -70,7 +71,7 @@ def test_a_run_goes_on_from_the_tree_and_the_turn_of_the_state(core: Core) -> No
     assert (report.wins["late"], report.turns) == (3, 6)
 
 
-def test_what_is_pending_happens_in_every_future(core: Core) -> None:
+def test_what_is_pending_happens_in_every_future(core: Backend) -> None:
     program = risky(core)
     state = program.new_state()
     assert program.act(state, "plan").accepted
@@ -80,7 +81,7 @@ def test_what_is_pending_happens_in_every_future(core: Core) -> None:
     assert report.turns == 24
 
 
-def test_what_lasts_goes_on_in_every_future(core: Core) -> None:
+def test_what_lasts_goes_on_in_every_future(core: Backend) -> None:
     storm = event("storm", [DEC_A], weight=1, duration="3h")
     program = program_on(
         core,
@@ -94,14 +95,14 @@ def test_what_lasts_goes_on_in_every_future(core: Core) -> None:
     assert (report.losses["out"], report.turns) == (5, 10)
 
 
-def test_the_luck_is_that_of_the_seed_and_not_of_the_state(core: Core) -> None:
+def test_the_luck_is_that_of_the_seed_and_not_of_the_state(core: Backend) -> None:
     program = risky(core)
     reports = [futures(program, program.new_state(seed)) for seed in (1, 2)]
     assert reports[0] == reports[1]
     assert futures(program, program.new_state(1), seed=8) != reports[0]
 
 
-def test_the_state_is_not_touched(core: Core) -> None:
+def test_the_state_is_not_touched(core: Backend) -> None:
     program = risky(core)
     state = program.new_state()
     program.act(state, "plan")
@@ -110,7 +111,7 @@ def test_the_state_is_not_touched(core: Core) -> None:
     assert state.to_json() == before
 
 
-def test_a_state_goes_on_as_its_snapshot_does(core: Core) -> None:
+def test_a_state_goes_on_as_its_snapshot_does(core: Backend) -> None:
     program = risky(core)
     state = program.new_state()
     program.act(state, "plan")
@@ -118,7 +119,7 @@ def test_a_state_goes_on_as_its_snapshot_does(core: Core) -> None:
     assert futures(program, program.load_state(state.to_json())) == futures(program, state)
 
 
-def test_a_persona_acts_in_the_current_turn_unless_all_is_done(core: Core) -> None:
+def test_a_persona_acts_in_the_current_turn_unless_all_is_done(core: Backend) -> None:
     win = [{"id": "up", "when": {">": [{"var": "state.a"}, 10]}}]
     program = program_on(core, document(actions=[action("up", [INC_A])], win_conditions=win))
     state = program.new_state()
@@ -128,7 +129,7 @@ def test_a_persona_acts_in_the_current_turn_unless_all_is_done(core: Core) -> No
             assert (report.won, report.turns) == (4, 4 * turns), (persona, options)
 
 
-def test_what_was_done_on_a_fork_is_what_every_future_begins_with(core: Core) -> None:
+def test_what_was_done_on_a_fork_is_what_every_future_begins_with(core: Backend) -> None:
     program = risky(core)
     state = program.new_state()
     fork = state.fork()
@@ -138,7 +139,7 @@ def test_what_was_done_on_a_fork_is_what_every_future_begins_with(core: Core) ->
     assert chosen.losses["out"] < futures(program, state, persona="idle").losses["out"]
 
 
-def test_two_ranges_together_are_the_whole_range(core: Core) -> None:
+def test_two_ranges_together_are_the_whole_range(core: Backend) -> None:
     program = risky(core)
     state = program.new_state()
     program.act(state, "plan")
@@ -150,7 +151,7 @@ def test_two_ranges_together_are_the_whole_range(core: Core) -> None:
     assert parts[0].merged(parts[1]) == futures(program, state, runs=96, first_run=5, digest=False)
 
 
-def test_neither_threads_nor_repetition_show_in_a_report(core: Core) -> None:
+def test_neither_threads_nor_repetition_show_in_a_report(core: Backend) -> None:
     program = risky(core)
     state = program.new_state()
     program.step(state)
@@ -158,7 +159,7 @@ def test_neither_threads_nor_repetition_show_in_a_report(core: Core) -> None:
     assert reports[0] == reports[1]
 
 
-def test_a_rule_that_fails_in_a_future_is_counted(core: Core) -> None:
+def test_a_rule_that_fails_in_a_future_is_counted(core: Backend) -> None:
     drop = action("drop", [{"op": "pop", "path": "state.list"}])
     program = program_on(core, document(state={"a": 1, "list": [1]}, actions=[drop]))
     state = program.new_state()
@@ -168,7 +169,7 @@ def test_a_rule_that_fails_in_a_future_is_counted(core: Core) -> None:
     assert (error.code, error.rule, error.count) == ("EMPTY_ARRAY", "/actions/0/effects/0", 3)
 
 
-def test_a_run_that_has_ended_has_no_future(core: Core) -> None:
+def test_a_run_that_has_ended_has_no_future(core: Backend) -> None:
     program = program_on(core, document(loss_conditions=[{"id": "now", "when": {}}, never("b")]))
     state = program.new_state()
     program.step(state)
@@ -189,7 +190,7 @@ def test_a_run_that_has_ended_has_no_future(core: Core) -> None:
         {"persona": "nobody"},
     ],
 )
-def test_options_out_of_range_are_refused(core: Core, options: dict[str, Any]) -> None:
+def test_options_out_of_range_are_refused(core: Backend, options: dict[str, Any]) -> None:
     program = risky(core)
     with pytest.raises(InvalidArgumentError, match=next(iter(options))):
         futures(program, program.new_state(), **options)

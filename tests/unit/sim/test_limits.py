@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
+from peripety.engine.backend_protocol import EngineError
 from peripety.errors import InvalidArgumentError, ResourceExhaustedError
-from peripety.sim._core import CoreError
 from support.cores import program_on
 from support.specs import action, document, event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.sim import Program, State
-    from peripety.sim._core import Core
+    from peripety.engine import Program, State
+    from peripety.engine.backend_protocol import Backend
+
 
 Effects = list[dict[str, Any]]
 
@@ -26,7 +27,7 @@ Effects = list[dict[str, Any]]
 COSTLY: dict[str, Any] = {"all": [[1] * 68, {"all": [[1] * 66, 1]}]}
 
 # With it the first turn draws a number below 0.3.
-SEED_OF_AN_EVENT = next(seed for seed in range(99) if sim.draw(seed, "event", 1, 0) < 0.3 * 2**64)
+SEED_OF_AN_EVENT = next(seed for seed in range(99) if engine.draw(seed, "event", 1, 0) < 0.3 * 2**64)
 
 
 def put(value: Any, path: str = "state.a") -> dict[str, Any]:
@@ -43,7 +44,7 @@ def refusal(work: Callable[[], Any]) -> ResourceExhaustedError:
     return refused.value
 
 
-def started(core: Core, effects: Effects, **parts: Any) -> tuple[Program, State]:
+def started(core: Backend, effects: Effects, **parts: Any) -> tuple[Program, State]:
     """A program with one action of these effects, and its initial state."""
     program = program_on(core, document(actions=[action("act", effects)], **parts))
     return program, program.new_state()
@@ -63,7 +64,7 @@ def started(core: Core, effects: Effects, **parts: Any) -> tuple[Program, State]
     ids=["actions", "events", "effects", "values"],
 )
 def test_a_document_over_a_limit_is_refused(parts: dict[str, Any], place: str) -> None:
-    assert [finding.path for finding in sim.validate(document(**parts))] == [place]
+    assert [finding.path for finding in engine.validate(document(**parts))] == [place]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_a_document_over_a_limit_is_refused(parts: dict[str, Any], place: str) -
     ids=["actions", "events", "effects", "values"],
 )
 def test_a_document_at_a_limit_is_accepted(parts: dict[str, Any]) -> None:
-    assert sim.validate(document(**parts)) == []
+    assert engine.validate(document(**parts)) == []
 
 
 # --- the state ---
@@ -101,7 +102,7 @@ LONG: Effects = [{"op": "push", "path": "state.list", "value": "long"}]
     ids=["values", "string", "text", "pending values"],
 )
 def test_a_state_may_reach_its_limits_and_not_pass_them(
-    core: Core, effects: Effects, over: Effects, problem: str
+    core: Backend, effects: Effects, over: Effects, problem: str
 ) -> None:
     derives = {
         "edge": {"cat": ["é" * 30_000, "é" * 2768]},
@@ -123,7 +124,7 @@ def test_a_state_may_reach_its_limits_and_not_pass_them(
 
 
 @pytest.mark.parametrize("kept", [9990, 9970])
-def test_what_is_taken_away_makes_room_again(core: Core, kept: int) -> None:
+def test_what_is_taken_away_makes_room_again(core: Backend, kept: int) -> None:
     full = [0] * 9990
     effects = [put(full), put(0), put(full, "state.b"), {"op": "pop", "path": "state.b"}, put(0, "state.b")]
     program, run = started(core, [*effects, put(full[:kept]), later([put(1)])], state={"a": 0, "b": 0})
@@ -138,7 +139,7 @@ def test_what_is_taken_away_makes_room_again(core: Core, kept: int) -> None:
     assert json.loads(run.to_json())["scheduled"] == []
 
 
-def test_a_value_too_large_fails_the_list_that_writes_it_even_when_it_does_not_stay(core: Core) -> None:
+def test_a_value_too_large_fails_the_list_that_writes_it_even_when_it_does_not_stay(core: Backend) -> None:
     long = {"cat": ["é" * 30_000, "é" * 30_000]}
     actions = [action("act", [put("long"), put(0)], derives={"long": long})]
     program = program_on(core, document(actions=actions))
@@ -146,7 +147,7 @@ def test_a_value_too_large_fails_the_list_that_writes_it_even_when_it_does_not_s
     assert refusal(lambda: program.act(run, "act")).code == "STATE_LIMIT"
 
 
-def test_at_most_256_entries_are_pending(core: Core) -> None:
+def test_at_most_256_entries_are_pending(core: Backend) -> None:
     program, run = started(core, [later([], f"s{n}") for n in range(256)])
     assert program.act(run, "act").accepted
     assert program.act(run, "act").accepted, "the same ids replace their entries"
@@ -154,7 +155,7 @@ def test_at_most_256_entries_are_pending(core: Core) -> None:
     assert "more than 256 scheduled entries" in refusal(lambda: program.act(run, "act")).message
 
 
-def test_a_snapshot_of_a_state_beyond_its_limits_is_refused(core: Core) -> None:
+def test_a_snapshot_of_a_state_beyond_its_limits_is_refused(core: Backend) -> None:
     program, run = started(core, [])
     snapshot = json.loads(run.to_json())
     entry = {"id": "s", "due": 1, "effects": []}
@@ -178,7 +179,7 @@ def test_a_snapshot_of_a_state_beyond_its_limits_is_refused(core: Core) -> None:
     assert program.load_state(json.dumps({**snapshot, **within}).encode("utf-8")).tree() == within["state"]
 
 
-def test_a_restored_state_has_the_room_that_was_left(core: Core) -> None:
+def test_a_restored_state_has_the_room_that_was_left(core: Backend) -> None:
     program, run = started(core, [put([0] * 5000), later([put([0] * 4900)])], state={"a": 0})
     program.act(run, "act")
     restored = program.load_state(run.to_json())
@@ -203,14 +204,14 @@ ZEROS: dict[str, Any] = {"zeros": {"var": "state.zeros"}}
 PAIR: Effects = [put("zeros"), put(0)]
 
 
-def spender(core: Core, effects: Effects) -> tuple[Program, State]:
+def spender(core: Backend, effects: Effects) -> tuple[Program, State]:
     """A program with an action that takes 96,325 steps, and then those of more effects."""
     actions = [action("act", [*(PAIR * 12), *effects], derives=ZEROS)]
     program = program_on(core, document(state={"a": 0, "zeros": [0] * 4000}, actions=actions))
     return program, program.new_state()
 
 
-def test_a_call_may_take_all_of_its_steps_and_not_one_more(core: Core) -> None:
+def test_a_call_may_take_all_of_its_steps_and_not_one_more(core: Backend) -> None:
     program, run = spender(core, [put([0] * 3672)])
     assert program.act(run, "act").accepted
     program, run = spender(core, [put([0] * 3673)])
@@ -222,7 +223,7 @@ def test_a_call_may_take_all_of_its_steps_and_not_one_more(core: Core) -> None:
 
 
 @pytest.mark.parametrize(("last", "code"), [(3533, None), (3534, "TURN_LIMIT")])
-def test_text_is_paid_by_the_kibibyte(core: Core, last: int, code: str | None) -> None:
+def test_text_is_paid_by_the_kibibyte(core: Backend, last: int, code: str | None) -> None:
     # Two changes of 3 + 63 steps, for the text after or before; one of 5 whose text is too short to count.
     program, run = spender(core, [put("x" * 65_535), put(0), put(["x" * 1022, "y"]), put([0] * last)])
     if code is None:
@@ -231,7 +232,7 @@ def test_text_is_paid_by_the_kibibyte(core: Core, last: int, code: str | None) -
         assert refusal(lambda: program.act(run, "act")).code == code
 
 
-def test_scheduling_is_paid_like_a_change(core: Core) -> None:
+def test_scheduling_is_paid_like_a_change(core: Backend) -> None:
     for times in (24, 25):
         actions = [action("act", [later([put("zeros")])] * times, derives=ZEROS)]
         program = program_on(core, document(state={"a": 0, "zeros": [0] * 4000}, actions=actions))
@@ -259,7 +260,7 @@ def test_scheduling_is_paid_like_a_change(core: Core) -> None:
     ids=["when", "conditions", "derives"],
 )
 def test_conditions_and_derived_values_are_paid_by_the_call(
-    core: Core, parts: dict[str, Any], place: str
+    core: Backend, parts: dict[str, Any], place: str
 ) -> None:
     program = program_on(core, document(**parts))
     run = program.new_state(SEED_OF_AN_EVENT)
@@ -269,7 +270,7 @@ def test_conditions_and_derived_values_are_paid_by_the_call(
     assert run.to_json() == before
 
 
-def test_finding_the_legal_actions_is_a_call_like_any_other(core: Core) -> None:
+def test_finding_the_legal_actions_is_a_call_like_any_other(core: Backend) -> None:
     few = [action(f"a{n}", preconditions=COSTLY) for n in range(10)]
     program = program_on(core, document(actions=few))
     assert len(program.legal_actions(program.new_state())) == 10
@@ -277,7 +278,7 @@ def test_finding_the_legal_actions_is_a_call_like_any_other(core: Core) -> None:
     assert refusal(lambda: program.legal_actions(program.new_state())).code == "TURN_LIMIT"
 
 
-def test_what_opening_the_turn_takes_is_paid_by_finding_the_legal_actions(core: Core) -> None:
+def test_what_opening_the_turn_takes_is_paid_by_finding_the_legal_actions(core: Backend) -> None:
     actions = [action("act", [later(PAIR * 2)], derives=ZEROS)]
     actions += [action(f"a{n}", preconditions=COSTLY) for n in range(10)]
     program = program_on(core, document(state={"a": 0, "zeros": [0] * 2300}, actions=actions))
@@ -288,14 +289,14 @@ def test_what_opening_the_turn_takes_is_paid_by_finding_the_legal_actions(core: 
     assert program.act(run, "a0").accepted
 
 
-def test_rules_that_fail_are_paid_as_well(core: Core) -> None:
+def test_rules_that_fail_are_paid_as_well(core: Backend) -> None:
     failing = {"+": [COSTLY, "x"]}
     program = program_on(core, document(random_events=[event(f"e{n}", when=failing) for n in range(11)]))
     run = program.new_state()
     assert refusal(lambda: program.step(run)).code == "TURN_LIMIT"
 
 
-def test_changes_that_a_failing_rule_takes_back_are_paid_as_well(core: Core) -> None:
+def test_changes_that_a_failing_rule_takes_back_are_paid_as_well(core: Backend) -> None:
     parts = {
         "state": {"a": 0, "zeros": [0] * 4000},
         "random_events": [
@@ -309,16 +310,16 @@ def test_changes_that_a_failing_rule_takes_back_are_paid_as_well(core: Core) -> 
     assert (error.code, error.details) == ("TURN_LIMIT", {"path": "/loss_conditions/3/when"})
 
 
-def test_a_run_that_meets_the_limit_of_a_call_counts_as_errored(core: Core) -> None:
+def test_a_run_that_meets_the_limit_of_a_call_counts_as_errored(core: Backend) -> None:
     program, _ = spender(core, [put([0] * 3673)])
     report = program.dry_run(runs=3)
     assert (report.errored, report.turns) == (3, 0)
     assert report.errors == (
-        sim.RuleError("TURN_LIMIT", "/actions/0/effects", "the call takes more than 100000 steps", 3),
+        engine.RuleError("TURN_LIMIT", "/actions/0/effects", "the call takes more than 100000 steps", 3),
     )
 
 
-def test_an_expression_has_fuel_and_an_output_of_its_own(core: Core) -> None:
+def test_an_expression_has_fuel_and_an_output_of_its_own(core: Backend) -> None:
     endless = {"d": {"map": [[1] * 100, {"map": [[1] * 100, 1]}]}}
     wide = {
         "a": [0] * 100,
@@ -347,7 +348,7 @@ def test_an_expression_has_fuel_and_an_output_of_its_own(core: Core) -> None:
     ],
     ids=["made", "looked at", "text", "paths"],
 )
-def test_work_without_fuel_is_paid_by_the_call(core: Core, condition: Any, at_most: int) -> None:
+def test_work_without_fuel_is_paid_by_the_call(core: Backend, condition: Any, at_most: int) -> None:
     state = {"zeros": [0] * 4000, "text": "a." * 2000}
     for number, code in ((at_most, None), (at_most + 1, "TURN_LIMIT")):
         events = [event(f"e{n}", when=condition) for n in range(number)]
@@ -368,7 +369,7 @@ def resident_bytes() -> int:
     return pages * 4096
 
 
-def test_forks_share_what_they_do_not_write(core: Core) -> None:
+def test_forks_share_what_they_do_not_write(core: Backend) -> None:
     tree: Any = 1
     for _ in range(3):
         tree = {f"k{n}": tree for n in range(20)}
@@ -385,7 +386,7 @@ def test_forks_share_what_they_do_not_write(core: Core) -> None:
     assert run.tree()["k7"]["k7"]["k7"] == 1
 
 
-def test_a_fork_never_sees_what_another_writes(core: Core) -> None:
+def test_a_fork_never_sees_what_another_writes(core: Backend) -> None:
     effects: Effects = [
         {"op": "push", "path": "state.list", "value": {"n": []}},
         {"op": "push", "path": "state.list[2].n", "value": 1},
@@ -401,5 +402,5 @@ def test_a_fork_never_sees_what_another_writes(core: Core) -> None:
     program.step(forks[1])
     assert run.to_json() == forks[2].to_json() == start
     assert forks[0].tree() == forks[1].tree()
-    with pytest.raises(CoreError):
+    with pytest.raises(EngineError):
         core.parse(b"")

@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
+from peripety.engine import ABSENT, Change, NarratorPermission, list_narrator_permissions
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
-from peripety.sim import ABSENT, Allowance, Change, narrator_scope
 from support.cores import program_on
 from support.specs import Json, action, document, event, never
 
 if TYPE_CHECKING:
-    from peripety.sim import ActResult, Program
-    from peripety.sim._core import Core
+    from peripety.engine import ActResult, Program
+    from peripety.engine.backend_protocol import Backend
 
 
 def op(name: str, path: str, *value: Any) -> Json:
     return {"op": name, "path": path, **({"value": value[0]} if value else {})}
 
 
-def program_of(core: Core, *effects: Json, **parts: Any) -> Program:
+def program_of(core: Backend, *effects: Json, **parts: Any) -> Program:
     return program_on(core, document(actions=[action("act", list(effects), derives={"d": 3})], **parts))
 
 
@@ -41,7 +41,7 @@ OUT = ("OUT_OF_SCOPE", "/state_changes/0")
 PATCH_Q = op("patch", "state", {"q": 2})
 
 
-def test_a_change_that_a_rule_makes_is_applied_under_the_narrators_name(core: Core) -> None:
+def test_a_change_that_a_rule_makes_is_applied_under_the_narrators_name(core: Backend) -> None:
     program = program_of(core, op("inc", "state.a", 2))
     state = program.new_state()
     result = program.narrate(state, [op("dec", "state.a", 1.5)])
@@ -50,12 +50,12 @@ def test_a_change_that_a_rule_makes_is_applied_under_the_narrators_name(core: Co
     assert state.tree()["a"] == 8.5
 
 
-def test_no_changes_are_accepted_and_change_nothing(core: Core) -> None:
+def test_no_changes_are_accepted_and_change_nothing(core: Backend) -> None:
     result = told(program_of(core))
     assert (result.accepted, result.changes, result.reasons) == (True, (), ())
 
 
-def test_amounts_go_up_to_the_largest_literal_of_inc_and_dec_together(core: Core) -> None:
+def test_amounts_go_up_to_the_largest_literal_of_inc_and_dec_together(core: Backend) -> None:
     program = program_of(core, op("inc", "state.a", 1), op("dec", "state.a", 3))
     assert told(program, op("inc", "state.a", 3)).accepted
     assert told(program, op("dec", "state.a", -3)).accepted
@@ -63,7 +63,7 @@ def test_amounts_go_up_to_the_largest_literal_of_inc_and_dec_together(core: Core
     assert refusal(program, op("inc", "state.a", -3.1)) == OUT
 
 
-def test_scheduled_effects_and_events_are_rules_too_and_decay_is_none(core: Core) -> None:
+def test_scheduled_effects_and_events_are_rules_too_and_decay_is_none(core: Backend) -> None:
     later = {"op": "schedule", "id": "s", "after": 1, "effects": [op("inc", "state.a", 4)]}
     nested = {"op": "schedule", "id": "t", "after": 1, "effects": [later]}
     program = program_of(
@@ -76,14 +76,14 @@ def test_scheduled_effects_and_events_are_rules_too_and_decay_is_none(core: Core
     assert refusal(program, op("dec", "state.b", 1)) == OUT
 
 
-def test_a_derived_value_is_no_precedent(core: Core) -> None:
+def test_a_derived_value_is_no_precedent(core: Backend) -> None:
     program = program_of(core, op("inc", "state.a", "d"), op("set", "state.note", "d"))
     assert refusal(program, op("inc", "state.a", 1)) == OUT
     assert refusal(program, op("set", "state.note", 3)) == OUT
     assert refusal(program, op("set", "state.note", "d")) == OUT
 
 
-def test_a_name_that_another_rule_derives_is_an_ordinary_literal(core: Core) -> None:
+def test_a_name_that_another_rule_derives_is_an_ordinary_literal(core: Backend) -> None:
     other = action("other", [op("set", "state.note", "d")])
     program = program_on(core, document(actions=[action("act", derives={"d": 3}), other]))
     result = told(program, op("set", "state.note", "d"))
@@ -105,26 +105,26 @@ def test_a_name_that_another_rule_derives_is_an_ordinary_literal(core: Core) -> 
     ],
 )  # fmt: skip
 def test_by_default_the_narrator_may_do_what_the_rules_do(
-    core: Core, effect: Json, allowed: Json, refused: Json
+    core: Backend, effect: Json, allowed: Json, refused: Json
 ) -> None:
     program = program_of(core, effect)
     assert told(program, allowed).accepted
     assert refusal(program, refused) == OUT
 
 
-def test_members_of_different_patches_can_be_merged_at_once(core: Core) -> None:
+def test_members_of_different_patches_can_be_merged_at_once(core: Backend) -> None:
     program = program_of(core, op("patch", "state.tree", {"x": 2}), op("patch", "state.tree", {"y": 3}))
     assert told(program, op("patch", "state.tree", {"x": 2, "y": 3})).accepted
 
 
 @pytest.mark.parametrize("name", ["inc", "dec", "mul"])
-def test_many_small_changes_do_not_make_a_large_one(core: Core, name: str) -> None:
+def test_many_small_changes_do_not_make_a_large_one(core: Backend, name: str) -> None:
     program = program_of(core, op("inc", "state.a", 2), op("mul", "state.a", 2))
     result = told(program, op("inc", "state.a", 2), op(name, "state.a", 2))
     assert [(reason.code, reason.rule) for reason in result.reasons] == [("OUT_OF_SCOPE", "/state_changes/1")]
 
 
-def test_one_change_out_of_scope_rejects_all_and_every_reason_is_given(core: Core) -> None:
+def test_one_change_out_of_scope_rejects_all_and_every_reason_is_given(core: Backend) -> None:
     program = program_of(core, op("inc", "state.a", 2))
     state = program.new_state()
     changes = [
@@ -142,7 +142,7 @@ def test_one_change_out_of_scope_rejects_all_and_every_reason_is_given(core: Cor
     assert state.hash() == program.new_state().hash()
 
 
-def test_one_change_that_fails_takes_the_others_back(core: Core) -> None:
+def test_one_change_that_fails_takes_the_others_back(core: Backend) -> None:
     program = program_of(core, op("inc", "state.a", 2), op("pop", "state.list"))
     state = program.new_state()
     result = program.narrate(state, [op("inc", "state.a", 2), *[op("pop", "state.list")] * 3])
@@ -151,7 +151,7 @@ def test_one_change_that_fails_takes_the_others_back(core: Core) -> None:
     assert state.hash() == program.new_state().hash()
 
 
-def test_a_refusal_says_what_would_do(core: Core) -> None:
+def test_a_refusal_says_what_would_do(core: Backend) -> None:
     program = program_of(core, op("inc", "state.a", 2), op("set", "state.note", "x"))
     changes = [
         op("inc", "state.a", 9),
@@ -167,39 +167,39 @@ def test_a_refusal_says_what_would_do(core: Core) -> None:
     ]
 
 
-def granted(core: Core, *scope: Json) -> Program:
+def granted(core: Backend, *scope: Json) -> Program:
     return program_of(core, op("inc", "state.a", 2), narrator_scope=list(scope))
 
 
-def test_what_the_scenario_grants_replaces_the_default(core: Core) -> None:
+def test_what_the_scenario_grants_replaces_the_default(core: Backend) -> None:
     program = granted(core, {"path": "state.note", "ops": ["set"]})
     assert told(program, op("set", "state.note", "anything")).accepted
     assert refusal(program, op("inc", "state.a", 1)) == OUT
     assert refusal(granted(core), op("inc", "state.a", 1)) == OUT
 
 
-def test_a_grant_holds_for_all_below_its_path_and_for_nothing_beside_it(core: Core) -> None:
+def test_a_grant_holds_for_all_below_its_path_and_for_nothing_beside_it(core: Backend) -> None:
     program = granted(core, {"path": "state.tree", "ops": ["set", "inc"]})
     assert told(program, op("inc", "state.tree.x", 100), op("set", "state.tree.new", [])).accepted
     assert refusal(program, op("set", "state.trees", 1)) == OUT
     assert refusal(program, op("patch", "state.tree", {"x": 1})) == OUT
 
 
-def test_a_magnitude_bounds_every_number_in_a_value(core: Core) -> None:
+def test_a_magnitude_bounds_every_number_in_a_value(core: Backend) -> None:
     program = granted(core, {"path": "state.tree", "ops": ["set", "inc"], "max_magnitude": 2})
     assert told(program, op("set", "state.tree.x", {"k": [-2, "long text", True]})).accepted
     assert refusal(program, op("set", "state.tree.x", {"k": [-2.5]})) == OUT
     assert refusal(program, op("inc", "state.tree.x", 2.5)) == OUT
 
 
-def test_to_add_less_than_nothing_needs_the_right_to_subtract(core: Core) -> None:
+def test_to_add_less_than_nothing_needs_the_right_to_subtract(core: Backend) -> None:
     program = granted(core, {"path": "state.a", "ops": ["inc"]})
     assert told(program, op("inc", "state.a", 1)).accepted
     assert told(program, op("dec", "state.a", -1)).accepted
     assert refusal(program, op("inc", "state.a", -1)) == OUT
 
 
-def test_one_of_several_grants_is_enough(core: Core) -> None:
+def test_one_of_several_grants_is_enough(core: Backend) -> None:
     program = granted(
         core,
         {"path": "state", "ops": ["inc"], "max_magnitude": 1},
@@ -221,12 +221,12 @@ def test_one_of_several_grants_is_enough(core: Core) -> None:
         ({"k": [{"__proto__": 1}]}, "FORBIDDEN_KEY"),
     ],
 )
-def test_what_is_granted_must_still_be_a_harmless_literal(core: Core, value: Any, code: str) -> None:
+def test_what_is_granted_must_still_be_a_harmless_literal(core: Backend, value: Any, code: str) -> None:
     program = granted(core, {"path": "state", "ops": ["set"]})
     assert refusal(program, op("set", "state.note", value)) == (code, "/state_changes/0")
 
 
-def test_the_first_call_of_a_turn_opens_it_even_when_it_is_rejected(core: Core) -> None:
+def test_the_first_call_of_a_turn_opens_it_even_when_it_is_rejected(core: Backend) -> None:
     later = {"op": "schedule", "id": "s", "after": 1, "effects": [op("set", "state.flag", True)]}
     program = program_of(core, later)
     state = program.new_state()
@@ -238,7 +238,7 @@ def test_the_first_call_of_a_turn_opens_it_even_when_it_is_rejected(core: Core) 
     assert program.narrate(state, []).changes == ()
 
 
-def test_actions_and_the_narrator_share_a_turn(core: Core) -> None:
+def test_actions_and_the_narrator_share_a_turn(core: Backend) -> None:
     program = program_of(core, op("inc", "state.a", 2))
     state = program.new_state()
     program.act(state, "act")
@@ -247,7 +247,7 @@ def test_actions_and_the_narrator_share_a_turn(core: Core) -> None:
     assert state.tree()["a"] == 13
 
 
-def test_a_state_that_would_outgrow_its_limits_is_left_as_it_was(core: Core) -> None:
+def test_a_state_that_would_outgrow_its_limits_is_left_as_it_was(core: Backend) -> None:
     program = granted(core, {"path": "state", "ops": ["push", "set"]})
     state = program.new_state()
     before = state.to_json()
@@ -258,20 +258,20 @@ def test_a_state_that_would_outgrow_its_limits_is_left_as_it_was(core: Core) -> 
     assert state.to_json() == before
 
 
-def test_more_changes_than_an_outcome_can_hold_are_refused(core: Core) -> None:
+def test_more_changes_than_an_outcome_can_hold_are_refused(core: Backend) -> None:
     program = granted(core, {"path": "state", "ops": ["push"]})
     assert told(program, *[op("push", "state.list", 1)] * 64).accepted
     assert refusal(program, *[op("push", "state.list", 1)] * 65) == ("CHANGE_INVALID", "/state_changes")
 
 
-def test_what_is_no_value_of_the_engines_is_refused(core: Core) -> None:
+def test_what_is_no_value_of_the_engines_is_refused(core: Backend) -> None:
     program = granted(core, {"path": "state", "ops": ["set"]})
     for value in (float("nan"), "x" * 70_000, ABSENT):
         with pytest.raises(InvalidArgumentError):
             told(program, op("set", "state.note", value))
 
 
-def test_in_a_run_that_has_ended_the_narrator_changes_nothing(core: Core) -> None:
+def test_in_a_run_that_has_ended_the_narrator_changes_nothing(core: Backend) -> None:
     program = program_of(core, loss_conditions=[{"id": "now", "when": {}}, never("b")])
     state = program.new_state()
     program.step(state)
@@ -280,7 +280,7 @@ def test_in_a_run_that_has_ended_the_narrator_changes_nothing(core: Core) -> Non
     assert refused.value.code == "RUN_ENDED"
 
 
-def test_a_key_that_no_snapshot_may_have_is_refused(core: Core) -> None:
+def test_a_key_that_no_snapshot_may_have_is_refused(core: Backend) -> None:
     program = program_of(core, narrator_scope=[{"path": "state", "ops": ["set"]}])
     state = program.new_state()
     assert program.narrate(state, [op("set", f'state["{"k" * 256}"]', 1)]).accepted
@@ -291,7 +291,7 @@ def test_a_key_that_no_snapshot_may_have_is_refused(core: Core) -> None:
     assert refusal(program, op("set", f'state["{"é" * 129}"]', 1)) == code
 
 
-def test_a_path_longer_than_one_of_a_scenario_is_refused(core: Core) -> None:
+def test_a_path_longer_than_one_of_a_scenario_is_refused(core: Backend) -> None:
     program = program_of(core, narrator_scope=[{"path": "state", "ops": ["set"]}])
     longest = "state" + ".a" * 253 + "b"
     assert len(longest) == 512
@@ -304,10 +304,10 @@ def test_the_granted_scope_is_listed() -> None:
         document(narrator_scope=[{"path": "state.a", "ops": ["inc", "set"], "max_magnitude": 2}, NO_LIMIT])
     )
     a, tree = ("state", "a"), ("state", "tree")
-    assert narrator_scope(spec) == (
-        Allowance(a, "set", below=True, limit=2),
-        Allowance(a, "inc", below=True, limit=2),
-        Allowance(tree, "patch", below=True),
+    assert list_narrator_permissions(spec) == (
+        NarratorPermission(a, "set", below=True, limit=2),
+        NarratorPermission(a, "inc", below=True, limit=2),
+        NarratorPermission(tree, "patch", below=True),
     )
 
 
@@ -319,8 +319,8 @@ def test_without_grants_the_listed_scope_is_what_the_rules_do() -> None:
     ]
     spec = json.loads(document(actions=[action("act", done, derives={"d": 3})]))
     assert {
-        (sim.format_path(each.path), each.operation): (each.limit, each.values)
-        for each in narrator_scope(spec)
+        (engine.format_path(each.path), each.operation): (each.limit, each.values)
+        for each in list_narrator_permissions(spec)
     } == {
         ("state.a", "inc"): (3, None),
         ("state.a", "dec"): (3, None),

@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.sim import PERSONAS
+from peripety.engine import PERSONAS
 from support.cores import program_on
 from support.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
-    from peripety.sim import Program
-    from peripety.sim._core import Core
+    from peripety.engine import Program
+    from peripety.engine.backend_protocol import Backend
+
 
 WEIGHING = ("greedy", "cautious", "planner", "saboteur")
 OUT = at_most("out", "state.a", 0)
@@ -34,7 +35,7 @@ def at_least(name: str, path: str, limit: float) -> dict[str, Any]:
     return {"id": name, "when": {">=": [{"var": path}, limit]}}
 
 
-def scenario(core: Core, **parts: Any) -> Program:
+def scenario(core: Backend, **parts: Any) -> Program:
     return program_on(core, document(**{"loss_conditions": [OUT, FAR], "horizon": 20, **parts}))
 
 
@@ -45,7 +46,7 @@ def taken(program: Program, persona: Any, **options: Any) -> dict[str, int]:
     return {name: use.taken for name, use in detail.actions.items()}
 
 
-def tug(core: Core) -> Program:
+def tug(core: Backend) -> Program:
     """Actions both ways, and events that hurt."""
     return scenario(
         core,
@@ -55,13 +56,13 @@ def tug(core: Core) -> Program:
     )
 
 
-def test_greedy_avoids_the_loss_that_a_random_player_runs_into(core: Core) -> None:
+def test_greedy_avoids_the_loss_that_a_random_player_runs_into(core: Backend) -> None:
     program = tug(core)
     assert program.dry_run(runs=30, persona="random").fail_rate > 0.5
     assert program.dry_run(runs=30, persona="greedy").lost == 0
 
 
-def test_the_saboteur_loses_soonest(core: Core) -> None:
+def test_the_saboteur_loses_soonest(core: Backend) -> None:
     reports = {persona: tug(core).dry_run(runs=4, persona=persona) for persona in PERSONAS}
     assert reports["saboteur"].lost == 4
     assert all(
@@ -69,7 +70,7 @@ def test_the_saboteur_loses_soonest(core: Core) -> None:
     )
 
 
-def test_the_planner_sees_the_trap_that_greed_falls_into(core: Core) -> None:
+def test_the_planner_sees_the_trap_that_greed_falls_into(core: Backend) -> None:
     bait = [inc("state.a", 2), {"op": "schedule", "id": "trap", "after": 1, "effects": [dec("state.a", 9)]}]
     program = scenario(
         core, state={"a": 6}, horizon=8, actions=[action("bait", bait), action("work", [inc("state.a", 1)])]
@@ -78,7 +79,7 @@ def test_the_planner_sees_the_trap_that_greed_falls_into(core: Core) -> None:
     assert program.dry_run(runs=4, persona="planner").lost == 0
 
 
-def test_cautious_avoids_the_rare_disaster_that_greed_risks(core: Core) -> None:
+def test_cautious_avoids_the_rare_disaster_that_greed_risks(core: Backend) -> None:
     exposed = {"!!": [{"var": "state.exposed"}]}
     program = scenario(
         core,
@@ -93,7 +94,7 @@ def test_cautious_avoids_the_rare_disaster_that_greed_risks(core: Core) -> None:
     assert program.dry_run(runs=30, persona="cautious").lost == 0
 
 
-def test_cautious_does_not_fear_an_event_that_lasts_already_or_cannot_happen(core: Core) -> None:
+def test_cautious_does_not_fear_an_event_that_lasts_already_or_cannot_happen(core: Backend) -> None:
     program = scenario(
         core,
         state={"a": 50, "guard": False, "zero": 0},
@@ -108,7 +109,7 @@ def test_cautious_does_not_fear_an_event_that_lasts_already_or_cannot_happen(cor
     assert taken(program, "cautious", runs=3) == {"guard": 0}
 
 
-def test_nobody_knows_the_luck_of_the_run(core: Core) -> None:
+def test_nobody_knows_the_luck_of_the_run(core: Backend) -> None:
     """Whoever saw the draws to come would expose himself only where nothing happens."""
     program = scenario(
         core,
@@ -129,7 +130,7 @@ def test_nobody_knows_the_luck_of_the_run(core: Core) -> None:
     assert report.detail.events["hit"] > 3
 
 
-def test_those_who_do_the_same_have_the_same_luck(core: Core) -> None:
+def test_those_who_do_the_same_have_the_same_luck(core: Backend) -> None:
     """The saboteur finds nothing here that would harm; so the events are those of an idle run."""
     program = scenario(
         core,
@@ -144,7 +145,7 @@ def test_those_who_do_the_same_have_the_same_luck(core: Core) -> None:
     assert digests["saboteur"] == digests["idle"] != digests["greedy"] == digests["planner"]
 
 
-def test_the_parameters_drawn_for_the_choices_are_the_same_for_all(core: Core) -> None:
+def test_the_parameters_drawn_for_the_choices_are_the_same_for_all(core: Backend) -> None:
     params = {"n": {"type": "integer", "minimum": 1, "maximum": 1000}}
     gain = action("gain", [inc("state.a", "n")], params=params, derives={"n": {"var": "params.n"}})
     program = scenario(core, actions=[gain], horizon=5)
@@ -156,18 +157,18 @@ def test_the_parameters_drawn_for_the_choices_are_the_same_for_all(core: Core) -
 
 
 @pytest.mark.parametrize("persona", WEIGHING)
-def test_where_nothing_matters_nothing_is_done(core: Core, persona: Any) -> None:
+def test_where_nothing_matters_nothing_is_done(core: Backend, persona: Any) -> None:
     program = scenario(core, loss_conditions=[FAR, {**FAR, "id": "b"}], horizon=4)
     assert taken(program, persona, runs=2) == {"act": 0}
 
 
-def test_of_equal_choices_the_first_is_taken(core: Core) -> None:
+def test_of_equal_choices_the_first_is_taken(core: Backend) -> None:
     actions = [action(name, [inc("state.a", 1)]) for name in ("one", "two")]
     assert taken(scenario(core, actions=actions, horizon=4), "greedy", runs=2) == {"one": 8, "two": 0}
 
 
 @pytest.mark.parametrize("persona", WEIGHING)
-def test_what_would_fail_is_not_done_and_not_reported(core: Core, persona: Any) -> None:
+def test_what_would_fail_is_not_done_and_not_reported(core: Backend, persona: Any) -> None:
     for sign in (1, -1):
         failing = action("fail", [inc("state.a", 5 * sign), {"op": "pop", "path": "state.empty"}])
         program = scenario(core, state={"a": 8, "empty": []}, actions=[failing], horizon=4)
@@ -177,7 +178,7 @@ def test_what_would_fail_is_not_done_and_not_reported(core: Core, persona: Any) 
         assert (report.detail.actions["fail"].legal, report.detail.actions["fail"].taken) == (8, 0)
 
 
-def test_to_outgrow_the_limits_is_as_bad_as_a_loss(core: Core) -> None:
+def test_to_outgrow_the_limits_is_as_bad_as_a_loss(core: Backend) -> None:
     text = {"long": {"cat": [{"var": "state.text"}, {"var": "state.text"}]}}
     burst = action("burst", [put("state.text", "long"), inc("state.a", 9)], derives=text)
     program = scenario(
@@ -192,7 +193,7 @@ def dear(times: int) -> dict[str, Any]:
     return {f"d{n}": {"in": [-1, {"var": "state.many"}]} for n in range(times)}
 
 
-def test_what_an_event_would_cost_is_feared_as_a_loss(core: Core) -> None:
+def test_what_an_event_would_cost_is_feared_as_a_loss(core: Backend) -> None:
     program = scenario(
         core,
         state={"a": 8, "many": [0] * 4_000},
@@ -204,7 +205,7 @@ def test_what_an_event_would_cost_is_feared_as_a_loss(core: Core) -> None:
     assert taken(program, "cautious", runs=2) == {"rise": 0}
 
 
-def test_looking_ahead_does_not_pay_for_opening_the_turn(core: Core) -> None:
+def test_looking_ahead_does_not_pay_for_opening_the_turn(core: Backend) -> None:
     """So an action can be chosen that its own call, which opens the turn, cannot pay."""
     costly = [put("state.list", [0] * 1_000)] * 4
     program = scenario(
@@ -225,7 +226,7 @@ def test_looking_ahead_does_not_pay_for_opening_the_turn(core: Core) -> None:
     assert program.dry_run(runs=1, persona="idle").survived == 1
 
 
-def test_what_is_due_in_a_turn_is_known_when_it_is_chosen_in(core: Core) -> None:
+def test_what_is_due_in_a_turn_is_known_when_it_is_chosen_in(core: Backend) -> None:
     """The second turn begins with the fall, after which only the rope helps."""
     fall = {"op": "schedule", "id": "fall", "after": 1, "effects": [put("state.a", -5)]}
     program = scenario(
@@ -240,7 +241,7 @@ def test_what_is_due_in_a_turn_is_known_when_it_is_chosen_in(core: Core) -> None
     assert taken(program, "greedy", runs=1) == {"start": 1, "rope": 1}
 
 
-def test_a_win_is_worth_more_than_any_safety(core: Core) -> None:
+def test_a_win_is_worth_more_than_any_safety(core: Backend) -> None:
     program = scenario(
         core,
         state={"a": 8, "b": 0},
@@ -251,7 +252,7 @@ def test_a_win_is_worth_more_than_any_safety(core: Core) -> None:
     assert report.won == 2
 
 
-def test_who_plans_stops_at_the_horizon(core: Core) -> None:
+def test_who_plans_stops_at_the_horizon(core: Backend) -> None:
     """What falls due after the last turn is nothing to fear."""
     late = {"op": "schedule", "id": "late", "after": 4, "effects": [put("state.a", 0)]}
     loan = action("loan", [inc("state.a", 1), late])
@@ -261,7 +262,7 @@ def test_who_plans_stops_at_the_horizon(core: Core) -> None:
 
 
 @pytest.mark.parametrize("persona", PERSONAS)
-def test_a_run_depends_on_nothing_but_its_number(core: Core, persona: Any) -> None:
+def test_a_run_depends_on_nothing_but_its_number(core: Backend, persona: Any) -> None:
     program = tug(core)
     whole = program.dry_run(runs=3, persona=persona, detail=True, watch={"state.a": 3})
     parts = [
@@ -271,7 +272,7 @@ def test_a_run_depends_on_nothing_but_its_number(core: Core, persona: Any) -> No
     assert parts[0].merged(parts[1]) == whole
 
 
-def test_never_is_no_more_than_half_way(core: Core) -> None:
+def test_never_is_no_more_than_half_way(core: Backend) -> None:
     """A comparison of constants has the distance of a number that stays where it was."""
     program = scenario(core, state={"a": 8}, loss_conditions=[OUT, never("b")], horizon=4)
     assert taken(program, "greedy", runs=1) == {"act": 0}

@@ -11,8 +11,9 @@ from support.cores import program_on
 from support.specs import action, at_most, document, event
 
 if TYPE_CHECKING:
-    from peripety.sim import Program, Proof
-    from peripety.sim._core import Core
+    from peripety.engine import Program, Proof
+    from peripety.engine.backend_protocol import Backend
+
 
 A, B = "state.a", "state.b"
 
@@ -25,7 +26,7 @@ def op(name: str, path: str, value: Any) -> dict[str, Any]:
     return {"op": name, "path": path, "value": value}
 
 
-def sound(core: Core, **parts: Any) -> Program:
+def sound(core: Backend, **parts: Any) -> Program:
     """A scenario about which nothing can be claimed, but for what `parts` replace."""
     whole: dict[str, Any] = {
         "state": {"a": 10, "b": 2, "word": "x", "items": [1]},
@@ -49,11 +50,11 @@ def only(program: Program, code: str) -> Proof:
     return proof
 
 
-def test_nothing_is_claimed_of_a_sound_scenario(core: Core) -> None:
+def test_nothing_is_claimed_of_a_sound_scenario(core: Backend) -> None:
     assert sound(core).proofs() == ()
 
 
-def test_a_win_that_is_reached_in_the_last_turn_is_reachable_and_one_turn_less_is_not(core: Core) -> None:
+def test_a_win_that_is_reached_in_the_last_turn_is_reachable_and_one_turn_less_is_not(core: Backend) -> None:
     program = sound(core)
     assert program.proofs(20) == ()
     (proof,) = program.proofs(19)
@@ -68,13 +69,13 @@ def test_a_win_that_is_reached_in_the_last_turn_is_reachable_and_one_turn_less_i
     assert proof.witness == ()
 
 
-def test_one_unreachable_win_among_others_is_a_warning(core: Core) -> None:
+def test_one_unreachable_win_among_others_is_a_warning(core: Backend) -> None:
     program = sound(core, win_conditions=[at_least("up", A, 50), at_least("far", A, 51)])
     assert only(program, "UNREACHABLE_WIN").severity is Severity.WARNING
 
 
 @pytest.mark.parametrize(("limit", "reachable"), [(5, True), (4, False)])
-def test_preconditions_bound_what_an_action_can_reach(core: Core, limit: int, reachable: bool) -> None:
+def test_preconditions_bound_what_an_action_can_reach(core: Backend, limit: int, reachable: bool) -> None:
     climb = action("climb", [op("inc", A, 1)], preconditions={"<": [{"var": A}, limit]})
     program = sound(
         core,
@@ -85,12 +86,12 @@ def test_preconditions_bound_what_an_action_can_reach(core: Core, limit: int, re
     assert (program.proofs() == ()) is reachable
 
 
-def test_a_win_is_unreachable_when_a_loss_that_holds_first_preempts_it(core: Core) -> None:
+def test_a_win_is_unreachable_when_a_loss_that_holds_first_preempts_it(core: Backend) -> None:
     program = sound(core, loss_conditions=[at_least("over", A, 30), at_most("spent", B, 0)])
     assert claims(program) == [("UNREACHABLE_WIN", "/win_conditions/0")]
 
 
-def test_parts_that_cannot_hold_together_are_found(core: Core) -> None:
+def test_parts_that_cannot_hold_together_are_found(core: Backend) -> None:
     both = {"and": [{">": [{"var": A}, 20]}, {"!": [{">": [{"var": A}, 15]}]}]}
     assert claims(sound(core, win_conditions=[{"id": "w", "when": both}])) == [
         ("UNREACHABLE_WIN", "/win_conditions/0")
@@ -98,7 +99,7 @@ def test_parts_that_cannot_hold_together_are_found(core: Core) -> None:
 
 
 @pytest.mark.parametrize(("limit", "codes"), [(-50, []), (-51, ["IMPOSSIBLE_LOSS"])])
-def test_an_impossible_loss_is_found(core: Core, limit: int, codes: list[str]) -> None:
+def test_an_impossible_loss_is_found(core: Backend, limit: int, codes: list[str]) -> None:
     program = sound(
         core,
         loss_conditions=[at_most("out", A, limit), at_most("spent", B, 0)],
@@ -107,12 +108,12 @@ def test_an_impossible_loss_is_found(core: Core, limit: int, codes: list[str]) -
     assert all(proof.severity is Severity.WARNING for proof in program.proofs())
 
 
-def test_it_is_an_error_when_no_loss_is_possible(core: Core) -> None:
+def test_it_is_an_error_when_no_loss_is_possible(core: Backend) -> None:
     program = sound(core, loss_conditions=[at_most("out", A, -500), at_most("spent", B, -500)])
     assert [proof.severity for proof in program.proofs()] == [Severity.ERROR, Severity.ERROR]
 
 
-def decaying(core: Core, *, gain: int) -> Program:
+def decaying(core: Backend, *, gain: int) -> Program:
     return sound(
         core,
         actions=[action("up", [op("inc", A, gain)])],
@@ -121,18 +122,18 @@ def decaying(core: Core, *, gain: int) -> Program:
     )
 
 
-def test_a_certain_loss_is_found_with_the_turn_by_which_it_comes(core: Core) -> None:
+def test_a_certain_loss_is_found_with_the_turn_by_which_it_comes(core: Backend) -> None:
     proof = only(decaying(core, gain=1), "CERTAIN_LOSS")
     assert (proof.path, proof.severity) == ("/loss_conditions/0", Severity.ERROR)
     assert "at the end of turn 10" in proof.argument
     assert decaying(core, gain=1).proofs(9) == ()
 
 
-def test_a_loss_that_an_action_can_hold_off_is_not_certain(core: Core) -> None:
+def test_a_loss_that_an_action_can_hold_off_is_not_certain(core: Backend) -> None:
     assert decaying(core, gain=2).proofs() == ()
 
 
-def test_a_loss_before_which_a_run_can_be_won_is_not_certain(core: Core) -> None:
+def test_a_loss_before_which_a_run_can_be_won_is_not_certain(core: Backend) -> None:
     program = sound(
         core,
         loss_conditions=[{"id": "late", "when": {">=": [{"var": "turn"}, 10]}}, at_most("out", A, 0)],
@@ -142,7 +143,7 @@ def test_a_loss_before_which_a_run_can_be_won_is_not_certain(core: Core) -> None
 
 
 @pytest.mark.parametrize(("limit", "codes"), [(28, []), (29, ["DEAD_ACTION"])])
-def test_a_dead_action_is_found_whatever_its_parameters(core: Core, limit: int, codes: list[str]) -> None:
+def test_a_dead_action_is_found_whatever_its_parameters(core: Backend, limit: int, codes: list[str]) -> None:
     amount = {"type": "integer", "minimum": 1, "maximum": 8}
     within = {"<=": [limit, {"+": [{"var": "params.n"}, {"var": A}]}]}
     rich = action("rich", [], params={"n": amount}, preconditions=within)
@@ -156,7 +157,7 @@ def test_a_dead_action_is_found_whatever_its_parameters(core: Core, limit: int, 
 
 
 @pytest.mark.parametrize(("word", "codes"), [("y", []), ("z", ["DEAD_EVENT"])])
-def test_a_dead_event_is_found(core: Core, word: str, codes: list[str]) -> None:
+def test_a_dead_event_is_found(core: Backend, word: str, codes: list[str]) -> None:
     when = {"==": [{"var": "state.word"}, word]}
     program = sound(
         core,
@@ -167,7 +168,7 @@ def test_a_dead_event_is_found(core: Core, word: str, codes: list[str]) -> None:
     assert [proof.code for proof in program.proofs() if proof.code == "DEAD_EVENT"] == codes
 
 
-def test_scheduled_effects_are_part_of_what_can_be_reached(core: Core) -> None:
+def test_scheduled_effects_are_part_of_what_can_be_reached(core: Backend) -> None:
     later = {"op": "schedule", "id": "later", "after": 3, "effects": [op("inc", A, 40)]}
     program = sound(core, actions=[action("plan", [later]), action("down", [op("dec", A, 3)])])
     unreachable = ("UNREACHABLE_WIN", "/win_conditions/0")
@@ -175,7 +176,7 @@ def test_scheduled_effects_are_part_of_what_can_be_reached(core: Core) -> None:
     assert unreachable in claims(program, 3)
 
 
-def test_an_event_that_lasts_happens_once_in_each_of_its_turns(core: Core) -> None:
+def test_an_event_that_lasts_happens_once_in_each_of_its_turns(core: Backend) -> None:
     long = event("long", [op("inc", A, 10)], duration="3h")
     program = sound(core, random_events=[long, event("hit", [op("dec", B, 1)])])
     unreachable = ("UNREACHABLE_WIN", "/win_conditions/0")
@@ -185,7 +186,7 @@ def test_an_event_that_lasts_happens_once_in_each_of_its_turns(core: Core) -> No
 
 @pytest.mark.parametrize(("most", "codes"), [(3, []), (4, ["DEAD_EVENT"])])
 def test_a_bound_on_how_many_items_there_are_bounds_the_array(
-    core: Core, most: int, codes: list[str]
+    core: Backend, most: int, codes: list[str]
 ) -> None:
     held = {"reduce": [{"var": "state.items"}, {"+": [{"var": "accumulator"}, 1]}, 0]}
     add = action("add", [op("push", "state.items", 1)], preconditions={"<": [held, 3]})
@@ -198,7 +199,7 @@ def test_a_bound_on_how_many_items_there_are_bounds_the_array(
     assert [proof.code for proof in program.proofs()] == codes
 
 
-def test_a_number_that_runs_away_is_found_with_a_run_that_shows_it(core: Core) -> None:
+def test_a_number_that_runs_away_is_found_with_a_run_that_shows_it(core: Backend) -> None:
     late = {"id": "late", "when": {"and": [{"==": [{"var": "turn"}, 20]}, {"<=": [{"var": A}, 3]}]}}
     free = sound(
         core,
@@ -212,21 +213,21 @@ def test_a_number_that_runs_away_is_found_with_a_run_that_shows_it(core: Core) -
     assert "RUNAWAY_GROWTH" not in [proof.code for proof in free.proofs(14)]
 
 
-def test_steady_growth_is_no_runaway(core: Core) -> None:
+def test_steady_growth_is_no_runaway(core: Backend) -> None:
     assert (
         sound(core, actions=[action("up", [op("inc", A, 1e9)]), action("down", [op("dec", A, 3)])]).proofs()
         == ()
     )
 
 
-def test_growth_that_an_upper_bound_allows_and_no_run_shows_is_not_claimed(core: Core) -> None:
+def test_growth_that_an_upper_bound_allows_and_no_run_shows_is_not_claimed(core: Backend) -> None:
     """Past 100 the action cannot be taken, though the bound of a product knows nothing of that."""
     held = action("grow", [op("mul", A, 10)], preconditions={"<": [{"var": A}, 100]})
     program = sound(core, actions=[held, action("down", [op("dec", A, 3)])])
     assert program.proofs() == ()
 
 
-def test_a_rule_that_meets_what_another_has_set_is_found_with_the_run(core: Core) -> None:
+def test_a_rule_that_meets_what_another_has_set_is_found_with_the_run(core: Backend) -> None:
     program = sound(
         core,
         actions=[
@@ -247,7 +248,7 @@ def test_a_rule_that_meets_what_another_has_set_is_found_with_the_run(core: Core
     assert proof.path in [error.rule for error in errors]
 
 
-def test_a_rule_that_always_fails_is_found(core: Core) -> None:
+def test_a_rule_that_always_fails_is_found(core: Backend) -> None:
     broken = action("split", [op("set", B, "d")], derives={"d": {"/": [{"var": A}, 0]}})
     program = sound(core, actions=[*sound(core).spec["actions"], broken])
     proof = only(program, "TYPE_ERROR")
@@ -255,25 +256,25 @@ def test_a_rule_that_always_fails_is_found(core: Core) -> None:
 
 
 @pytest.mark.parametrize("guard", [{"!=": [{"var": B}, 0]}, {">": [{"var": B}, 0]}])
-def test_a_division_behind_its_guard_is_no_error(core: Core, guard: dict[str, Any]) -> None:
+def test_a_division_behind_its_guard_is_no_error(core: Backend, guard: dict[str, Any]) -> None:
     share = {"and": [guard, {">": [{"/": [{"var": A}, {"var": B}]}, 1]}]}
     program = sound(core, actions=[*sound(core).spec["actions"], action("share", [], preconditions=share)])
     assert program.proofs() == ()
 
 
-def test_proofs_are_the_same_each_time_and_of_both_cores(core: Core) -> None:
+def test_proofs_are_the_same_each_time_and_of_both_cores(core: Backend) -> None:
     program = decaying(core, gain=1)
     assert program.proofs() is program.proofs()
     assert program.proofs(20) == program.proofs()
 
 
-def test_what_takes_too_much_work_is_left_unproved(core: Core) -> None:
+def test_what_takes_too_much_work_is_left_unproved(core: Backend) -> None:
     many = [action(f"a{n}", [op("inc", A, 1)] * 8) for n in range(500)]
     assert sound(core, actions=many, horizon=1000, win_conditions=[at_least("far", A, 1e12)]).proofs() == ()
 
 
 @pytest.mark.parametrize("horizon", [0, 1001, 1.5])
-def test_a_horizon_out_of_range_is_refused(core: Core, horizon: Any) -> None:
+def test_a_horizon_out_of_range_is_refused(core: Backend, horizon: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="horizon"):
         sound(core).proofs(horizon)
 
@@ -286,7 +287,7 @@ def test_a_horizon_out_of_range_is_refused(core: Core, horizon: Any) -> None:
         {"and": 300 * [{"!": {"in": ["y", {"var": "state.word"}]}}]},
     ],
 )
-def test_a_condition_that_may_need_too_much_is_not_certain(core: Core, text: dict[str, Any]) -> None:
+def test_a_condition_that_may_need_too_much_is_not_certain(core: Backend, text: dict[str, Any]) -> None:
     program = sound(
         core,
         state={"a": 10, "b": 2, "word": "x" * 65_000, "items": [1]},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.reference import SIZES, SPECS, sized_spec, write
-from peripety import sim
+from peripety import engine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_a_reference_scenario_plays_without_a_rule_that_fails(name: str) -> None:
-    report = sim.compile(SPECS[name]()).dry_run(runs=3 if name == "large" else 20)
+    report = engine.compile(SPECS[name]()).dry_run(runs=3 if name == "large" else 20)
     assert report.errors == ()
     assert report.errored == 0
     assert report.turns > report.runs
@@ -24,13 +24,13 @@ def test_a_reference_scenario_plays_without_a_rule_that_fails(name: str) -> None
 
 @pytest.mark.parametrize(("fields", "actions"), SIZES)
 def test_a_scenario_has_the_size_it_is_asked_for(fields: int, actions: int) -> None:
-    program = sim.compile(sized_spec(fields=fields, actions=actions))
+    program = engine.compile(sized_spec(fields=fields, actions=actions))
     assert sum(len(group) for group in program.spec["state"].values()) == fields
     assert len(program.spec["actions"]) == actions
 
 
 def test_most_runs_of_the_early_scenario_end_early() -> None:
-    report = sim.compile(SPECS["early"]()).dry_run(runs=100)
+    report = engine.compile(SPECS["early"]()).dry_run(runs=100)
     assert report.lost > report.runs / 2
     assert report.turns < report.runs * 25
 

@@ -12,36 +12,37 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
+from peripety.engine.backend_protocol import EngineError
 from peripety.errors import InvalidArgumentError, ResourceExhaustedError
-from peripety.sim._core import CoreError
 
 if TYPE_CHECKING:
-    from peripety.sim._core import Core, Rule
+    from peripety.engine.backend_protocol import Backend, CompiledRule
+
 
 EVERYTHING = {"var": ""}
 
 
-def rule(core: Core, logic: Any) -> Rule:
-    return core.rule(logic, CoreError)
+def rule(core: Backend, logic: Any) -> CompiledRule:
+    return core.rule(logic, EngineError)
 
 
-def refusal(core: Core, value: Any) -> CoreError:
-    with pytest.raises(CoreError) as caught:
-        core.data(value, CoreError)
-    with pytest.raises(CoreError) as of_rule:
-        core.rule(value, CoreError)
-    with pytest.raises(CoreError) as of_call:
+def refusal(core: Backend, value: Any) -> EngineError:
+    with pytest.raises(EngineError) as caught:
+        core.data(value, EngineError)
+    with pytest.raises(EngineError) as of_rule:
+        core.rule(value, EngineError)
+    with pytest.raises(EngineError) as of_call:
         rule(core, EVERYTHING).evaluate(value)
     assert caught.value.args == of_rule.value.args == of_call.value.args
     return caught.value
 
 
-def test_a_rule_reads_parsed_data_and_plain_objects_alike(core: Core) -> None:
+def test_a_rule_reads_parsed_data_and_plain_objects_alike(core: Backend) -> None:
     total = rule(core, {"+": [{"var": "a"}, {"var": "b.0"}]})
     plain = {"a": 1, "b": [2.5]}
-    assert total.evaluate(core.data(plain, CoreError)) == 3.5
-    assert total.evaluate(core.data(b'{"a": 1, "b": [2.5]}', CoreError)) == 3.5
+    assert total.evaluate(core.data(plain, EngineError)) == 3.5
+    assert total.evaluate(core.data(b'{"a": 1, "b": [2.5]}', EngineError)) == 3.5
     assert total.evaluate(plain) == total.evaluate(b'{"a": 1, "b": [2.5]}') == 3.5
     assert total.evaluate(None) == 0
 
@@ -66,12 +67,12 @@ def test_a_rule_reads_parsed_data_and_plain_objects_alike(core: Core) -> None:
         (b' "x" ', "x"),
     ],
 )
-def test_values_come_back_as_plain_objects(core: Core, value: Any, read: Any) -> None:
-    result = rule(core, EVERYTHING).evaluate(core.data(value, CoreError))
+def test_values_come_back_as_plain_objects(core: Backend, value: Any, read: Any) -> None:
+    result = rule(core, EVERYTHING).evaluate(core.data(value, EngineError))
     assert repr(result) == repr({key: read[key] for key in sorted(read)} if isinstance(read, dict) else read)
 
 
-def test_a_subclass_counts_as_what_it_extends(core: Core) -> None:
+def test_a_subclass_counts_as_what_it_extends(core: Backend) -> None:
     class Number(IntEnum):
         ONE = 1
 
@@ -91,7 +92,7 @@ def test_a_subclass_counts_as_what_it_extends(core: Core) -> None:
     assert repr(result) == "{'a': [1, 'b', 0.5]}"
 
 
-def test_a_key_may_run_code_of_its_own_when_it_is_let_go(core: Core) -> None:
+def test_a_key_may_run_code_of_its_own_when_it_is_let_go(core: Backend) -> None:
     whole = rule(core, EVERYTHING)
 
     class Key(str):
@@ -104,8 +105,8 @@ def test_a_key_may_run_code_of_its_own_when_it_is_let_go(core: Core) -> None:
         assert whole.evaluate({Key(n): 1}) == {str(n): 1}
 
 
-def test_garbage_that_is_collected_while_a_key_is_refused_may_run_code_of_its_own(core: Core) -> None:
-    whole, found, ignored = rule(core, EVERYTHING), [], suppress(CoreError)
+def test_garbage_that_is_collected_while_a_key_is_refused_may_run_code_of_its_own(core: Backend) -> None:
+    whole, found, ignored = rule(core, EVERYTHING), [], suppress(EngineError)
 
     class Garbage:
         def __init__(self) -> None:
@@ -124,14 +125,14 @@ def test_garbage_that_is_collected_while_a_key_is_refused_may_run_code_of_its_ow
             refused = {f"\ud800{n}": 1}
             with ignored:
                 Garbage()
-                core.data(refused, CoreError)
+                core.data(refused, EngineError)
     finally:
         gc.set_threshold(*thresholds)
     gc.collect()
     assert found == [{"k": 1}] * 100
 
 
-def test_a_subclass_counts_as_what_it_extends_whatever_it_says_of_itself(core: Core) -> None:
+def test_a_subclass_counts_as_what_it_extends_whatever_it_says_of_itself(core: Backend) -> None:
     class Longer(list[Any]):
         def __iter__(self) -> Any:
             return iter([1, 2])
@@ -152,7 +153,7 @@ def test_a_subclass_counts_as_what_it_extends_whatever_it_says_of_itself(core: C
     assert refusal(core, Short("x" * 70_000)).code == "STRING_TOO_LONG"
 
 
-def test_a_text_that_stands_in_many_places_is_not_read_for_all_of_them(core: Core) -> None:
+def test_a_text_that_stands_in_many_places_is_not_read_for_all_of_them(core: Backend) -> None:
     text = "x" * 60_000
     error = refusal(core, [text] * 90_000)
     assert (error.code, error.path) == ("DOCUMENT_TOO_LARGE", "")
@@ -161,9 +162,9 @@ def test_a_text_that_stands_in_many_places_is_not_read_for_all_of_them(core: Cor
     assert rule(core, {"var": "0"}).evaluate([text] * 1000) == text
 
 
-def test_what_a_rule_gives_shares_nothing_with_its_data(core: Core) -> None:
+def test_what_a_rule_gives_shares_nothing_with_its_data(core: Backend) -> None:
     plain = {"a": [1, 2]}
-    data = core.data(plain, CoreError)
+    data = core.data(plain, EngineError)
     plain["a"].append(3)
     first = rule(core, EVERYTHING).evaluate(data)
     first["a"].append(4)
@@ -199,19 +200,19 @@ def nested(levels: int) -> Any:
     ],
 )
 def test_what_json_or_the_border_cannot_hold_is_refused(
-    core: Core, value: Any, code: str, message: str
+    core: Backend, value: Any, code: str, message: str
 ) -> None:
     error = refusal(core, value)
     assert (error.code, error.message, error.path) == (code, message, "")
 
 
-def test_what_just_fits_is_accepted(core: Core) -> None:
+def test_what_just_fits_is_accepted(core: Backend) -> None:
     for value in ([0] * 99_999, nested(64), {"k" * 256: "é" * 32768}):
-        core.data(value, CoreError)
-        core.rule(value, CoreError)
+        core.data(value, EngineError)
+        core.rule(value, EngineError)
 
 
-def test_an_object_that_holds_itself_is_refused(core: Core) -> None:
+def test_an_object_that_holds_itself_is_refused(core: Backend) -> None:
     loop: list[Any] = []
     loop.append(loop)
     assert refusal(core, loop).code == "TOO_DEEP"
@@ -221,32 +222,32 @@ def test_an_object_that_holds_itself_is_refused(core: Core) -> None:
     assert refusal(core, wide).code == "TOO_MANY_NODES"
 
 
-def test_an_expression_is_wrong_only_where_it_is_evaluated(core: Core) -> None:
+def test_an_expression_is_wrong_only_where_it_is_evaluated(core: Backend) -> None:
     guarded = rule(core, {"if": [{"var": "a"}, {"/": [1, 0]}, {"nope": 1}]})
     for a, code in ((1, "DIVISION_BY_ZERO"), (0, "UNKNOWN_OPERATOR")):
-        with pytest.raises(CoreError) as caught:
+        with pytest.raises(EngineError) as caught:
             guarded.evaluate({"a": a})
         assert caught.value.code == code
 
 
-def test_what_does_not_depend_on_the_data_costs_what_it_always_did(core: Core) -> None:
+def test_what_does_not_depend_on_the_data_costs_what_it_always_did(core: Backend) -> None:
     constant = {"map": [[1, 2, 3], {"*": [{"var": ""}, 2]}]}  # 17 steps
     counted = rule(core, {"all": [{"var": "items"}, {"!!": [{"!!": [constant]}]}]})
     assert counted.evaluate({"items": [0] * 526}) is True
-    with pytest.raises(CoreError) as caught:
+    with pytest.raises(EngineError) as caught:
         counted.evaluate({"items": [0] * 527})
     assert caught.value.message == "the expression needs more than 10000 steps"
 
 
 def test_the_public_functions_raise_the_errors_of_the_package() -> None:
-    assert sim.rule({"+": [{"var": "a"}, 1]}).evaluate(sim.data({"a": 1})) == 2
-    assert sim.evaluate({"var": "a"}, {"a": [1.0, 0.5]}) == [1, 0.5]
+    assert engine.compile_rule({"+": [{"var": "a"}, 1]}).evaluate(engine.parse_data({"a": 1})) == 2
+    assert engine.evaluate({"var": "a"}, {"a": [1.0, 0.5]}) == [1, 0.5]
     with pytest.raises(InvalidArgumentError) as caught:
-        sim.rule({"/": [1, {"var": ""}]}).evaluate(0)
+        engine.compile_rule({"/": [1, {"var": ""}]}).evaluate(0)
     assert caught.value.code == "DIVISION_BY_ZERO"
     with pytest.raises(ResourceExhaustedError):
-        sim.evaluate({"max": {"var": ""}}, [1] * 10_000)
-    for call in (sim.rule, sim.data, sim.evaluate):
+        engine.evaluate({"max": {"var": ""}}, [1] * 10_000)
+    for call in (engine.compile_rule, engine.parse_data, engine.evaluate):
         with pytest.raises(InvalidArgumentError) as caught:
             call({1: 2})
         assert caught.value.code == "NOT_JSON"

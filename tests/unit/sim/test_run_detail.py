@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.engine import PERSONAS, ActionUse, RunDetail
 from peripety.errors import InvalidArgumentError
-from peripety.sim import PERSONAS, ActionUse, RunDetail
 from support.cores import program_on
 from support.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
-    from peripety.sim import DryRunReport, Program
-    from peripety.sim._core import Core
+    from peripety.engine import DryRunReport, Program
+    from peripety.engine.backend_protocol import Backend
+
 
 DEC_A = {"op": "dec", "path": "state.a", "value": 1}
 INC_A = {"op": "inc", "path": "state.a", "value": 1}
@@ -22,7 +23,7 @@ def detail_of(report: DryRunReport) -> RunDetail:
     return report.detail
 
 
-def busy(core: Core) -> Program:
+def busy(core: Backend) -> Program:
     return program_on(
         core,
         document(
@@ -37,7 +38,7 @@ def busy(core: Core) -> Program:
 
 
 @pytest.mark.parametrize("persona", PERSONAS)
-def test_the_detail_adds_up_to_the_report(core: Core, persona: Any) -> None:
+def test_the_detail_adds_up_to_the_report(core: Backend, persona: Any) -> None:
     report = busy(core).dry_run(runs=12, persona=persona, detail=True)
     detail = detail_of(report)
     assert sum(detail.lost_turns.values()) == report.lost
@@ -51,7 +52,7 @@ def test_the_detail_adds_up_to_the_report(core: Core, persona: Any) -> None:
 
 
 @pytest.mark.parametrize("persona", PERSONAS)
-def test_to_ask_for_detail_changes_nothing_else(core: Core, persona: Any) -> None:
+def test_to_ask_for_detail_changes_nothing_else(core: Backend, persona: Any) -> None:
     program = busy(core)
     plain = program.dry_run(runs=8, persona=persona, digest=True)
     detailed = program.dry_run(runs=8, persona=persona, digest=True, detail=True)
@@ -61,7 +62,7 @@ def test_to_ask_for_detail_changes_nothing_else(core: Core, persona: Any) -> Non
     assert (detailed.turns, detailed.errors, detailed.losses) == (plain.turns, plain.errors, plain.losses)
 
 
-def test_turns_choices_events_and_moves_are_counted_one_by_one(core: Core) -> None:
+def test_turns_choices_events_and_moves_are_counted_one_by_one(core: Backend) -> None:
     program = program_on(
         core,
         document(
@@ -84,19 +85,19 @@ def test_turns_choices_events_and_moves_are_counted_one_by_one(core: Core) -> No
     )
 
 
-def test_an_action_that_is_rejected_was_not_taken(core: Core) -> None:
+def test_an_action_that_is_rejected_was_not_taken(core: Backend) -> None:
     pop = action("pop", [{"op": "pop", "path": "state.list"}])
     program = program_on(core, document(state={"a": 1, "list": [1, 2]}, actions=[pop], horizon=5))
     detail = detail_of(program.dry_run(runs=3, detail=True))
     assert detail.actions == {"pop": ActionUse(15, 6)}
 
 
-def test_idle_looks_at_no_choices(core: Core) -> None:
+def test_idle_looks_at_no_choices(core: Backend) -> None:
     detail = detail_of(program_on(core, document(horizon=5)).dry_run(runs=3, persona="idle", detail=True))
     assert detail.actions == {"act": ActionUse(0, 0)}
 
 
-def test_an_event_counts_when_it_is_drawn_whether_or_not_it_fails_or_lasts(core: Core) -> None:
+def test_an_event_counts_when_it_is_drawn_whether_or_not_it_fails_or_lasts(core: Backend) -> None:
     failing = event("fail", [{"op": "pop", "path": "state.list"}])
     lasting = event("last", [DEC_A], duration="50h")
     program = program_on(
@@ -107,7 +108,7 @@ def test_an_event_counts_when_it_is_drawn_whether_or_not_it_fails_or_lasts(core:
     assert detail.events == {"fail": report.errors[0].count, "last": 4}
 
 
-def test_a_run_that_outgrows_its_limits_counts_what_came_before(core: Core) -> None:
+def test_a_run_that_outgrows_its_limits_counts_what_came_before(core: Backend) -> None:
     grow = action("grow", [{"op": "push", "path": "state.list", "value": list(range(4000))}, INC_A])
     program = program_on(core, document(state={"a": 0, "list": []}, actions=[grow], horizon=10))
     report = program.dry_run(runs=2, detail=True, watch={"state.a": 1})
@@ -138,7 +139,7 @@ def test_a_run_that_outgrows_its_limits_counts_what_came_before(core: Core) -> N
     ],
 )
 def test_a_move_is_cut_at_4096_scales_and_rounded_down(
-    core: Core, path: str, scale: float, move: float
+    core: Backend, path: str, scale: float, move: float
 ) -> None:
     changes = {
         "state.up": 100,
@@ -160,13 +161,13 @@ def test_a_move_is_cut_at_4096_scales_and_rounded_down(
 
 
 @pytest.mark.parametrize("watch", [{"a..b": 1}, {"params.n": 1}, {"": 1}])
-def test_what_is_no_path_into_the_state_is_not_watched(core: Core, watch: dict[str, float]) -> None:
+def test_what_is_no_path_into_the_state_is_not_watched(core: Backend, watch: dict[str, float]) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
         program_on(core, document()).dry_run(runs=1, detail=True, watch=watch)
     assert refused.value.code == "BAD_PATH"
 
 
 @pytest.mark.parametrize("scale", [0, -1, float("inf"), float("nan")])
-def test_a_scale_is_more_than_nothing(core: Core, scale: float) -> None:
+def test_a_scale_is_more_than_nothing(core: Backend, scale: float) -> None:
     with pytest.raises(InvalidArgumentError, match=r"scale of 'state\.a'"):
         program_on(core, document()).dry_run(runs=1, detail=True, watch={"state.a": scale})

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peripety.sim.schema import MAX_FINDINGS, check, pointer
-from peripety.sim.schemas import OUTCOME, SCENARIO_SPEC, schema_document
-from peripety.sim.schemas.__main__ import main as generate
+from peripety.engine.schema_validation import MAX_FINDINGS, format_pointer, validate_against_schema
+from peripety.engine.schemas import OUTCOME, SCENARIO_SPEC, schema_document
+from peripety.engine.schemas.__main__ import main as generate
 from support.specs import action, event, spec
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     ],
 )  # fmt: skip
 def test_a_finding_names_the_problem(schema: dict[str, Any], value: Any, code: str, message: str) -> None:
-    (finding,) = check(schema, value)
+    (finding,) = validate_against_schema(schema, value)
     assert (finding.code, finding.message) == (code, message)
 
 
 def test_a_finding_of_one_shape_among_several_speaks_of_the_shape_that_was_meant() -> None:
     broken = spec(actions=[action(effects=[{"op": "inc", "path": "state.a", "value": 1, "valeu": 2}])])
-    (finding,) = check(schema_document(SCENARIO_SPEC), broken)
+    (finding,) = validate_against_schema(schema_document(SCENARIO_SPEC), broken)
     assert (finding.code, finding.path) == ("UNKNOWN_KEY", "/actions/0/effects/0/valeu")
     assert "did you mean 'value'?" in finding.message
 
@@ -50,25 +50,25 @@ def test_all_findings_are_given_in_document_order_up_to_the_cap() -> None:
     schema = {
         "properties": {"a": {"type": "string"}, "b": {"type": "string"}, "c": {"items": {"type": "string"}}}
     }
-    findings = check(schema, broken)
+    findings = validate_against_schema(schema, broken)
     assert [finding.path for finding in findings[:2]] == ["/a", "/b"]
     assert len(findings) == MAX_FINDINGS
 
 
 def test_the_tenth_item_comes_after_the_second() -> None:
-    findings = check({"items": {"type": "string"}}, list(range(11)))
+    findings = validate_against_schema({"items": {"type": "string"}}, list(range(11)))
     assert [finding.path for finding in findings] == [f"/{n}" for n in range(11)]
 
 
 def test_a_pointer_escapes_what_pointers_must() -> None:
-    assert pointer(["a/b", "c~d", 0]) == "/a~1b/c~0d/0"
+    assert format_pointer(["a/b", "c~d", 0]) == "/a~1b/c~0d/0"
 
 
 def test_nothing_is_read_or_fetched_for_a_schema(tmp_path: Path) -> None:
     secret = tmp_path / "schema.json"
     secret.write_text('{"type": "string"}')
     with pytest.raises(ValueError, match="must not refer outside itself"):
-        check({"$ref": secret.as_uri()}, 1)
+        validate_against_schema({"$ref": secret.as_uri()}, 1)
 
 
 def test_the_committed_schemas_are_what_the_models_say() -> None:
@@ -104,4 +104,4 @@ def test_the_verdict_is_that_of_an_independent_validator(section: str, value: An
     document = spec(actions=[action()], random_events=[event()]) | {section: value}
     schema = schema_document(SCENARIO_SPEC)
     independent = jsonschema.Draft202012Validator(schema).is_valid(document)
-    assert (check(schema, document) == []) == independent
+    assert (validate_against_schema(schema, document) == []) == independent

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.sim.proofs.signs import signs
+from peripety.engine.static_analysis.evaluation import find_signs
 
 PARAMS = {
     "up": {"type": "integer", "minimum": 0, "maximum": 3},
@@ -33,13 +33,13 @@ PARAMS = {
     ],
 )
 def test_a_sign_is_known_where_the_state_does_not_matter(logic: Any, sign: int) -> None:
-    assert signs({"params": PARAMS, "derives": {"x": logic}}) == {"x": sign}
+    assert find_signs({"params": PARAMS, "derives": {"x": logic}}) == {"x": sign}
 
 
 def test_derived_values_may_be_read_in_any_order() -> None:
     derives = {"a": {"*": [{"var": "derives.b"}, -1]}, "b": {"var": "params.up"}}
-    assert signs({"params": PARAMS, "derives": derives}) == {"a": -1, "b": 1}
+    assert find_signs({"params": PARAMS, "derives": derives}) == {"a": -1, "b": 1}
 
 
 def test_a_rule_without_derived_values_has_none() -> None:
-    assert signs({}) == {}
+    assert find_signs({}) == {}

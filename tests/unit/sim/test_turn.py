@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from support.cores import program_on
 from support.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
-    from peripety.sim import Program, State, StepResult
-    from peripety.sim._core import Core
+    from peripety.engine import Program, State, StepResult
+    from peripety.engine.backend_protocol import Backend
+
 
 INC_A = {"op": "inc", "path": "state.a", "value": 1}
 DEC_A = {"op": "dec", "path": "state.a", "value": 1}
@@ -35,7 +36,7 @@ def certain(name: str, effects: list[dict[str, Any]], **more: Any) -> list[dict[
     return [event(f"{name}{n}", effects, weight=0.25, **more) for n in range(4)]
 
 
-def test_a_turn_runs_schedules_then_actions_then_events_then_decay(core: Core) -> None:
+def test_a_turn_runs_schedules_then_actions_then_events_then_decay(core: Backend) -> None:
     later = {"op": "schedule", "id": "s", "after": 1, "effects": [INC_A]}
     program = program_on(
         core,
@@ -55,7 +56,7 @@ def test_a_turn_runs_schedules_then_actions_then_events_then_decay(core: Core) -
     assert [change.path for change in stepped.changes[-2:]] == ["state.a", "state.b"]
 
 
-def test_a_turn_is_opened_once_however_many_actions_it_has(core: Core) -> None:
+def test_a_turn_is_opened_once_however_many_actions_it_has(core: Backend) -> None:
     later = {"op": "schedule", "id": "s", "after": 1, "effects": [INC_A]}
     program = program_on(core, document(actions=[action("plan", [later]), action("wait", [])]))
     state = program.new_state()
@@ -77,7 +78,7 @@ def test_a_turn_is_opened_once_however_many_actions_it_has(core: Core) -> None:
         ({"at": "P3D"}, 3),
     ],
 )
-def test_scheduled_effects_are_due_when_they_say(core: Core, timing: dict[str, Any], due: int) -> None:
+def test_scheduled_effects_are_due_when_they_say(core: Backend, timing: dict[str, Any], due: int) -> None:
     later = {
         "op": "schedule",
         "id": "s",
@@ -92,7 +93,7 @@ def test_scheduled_effects_are_due_when_they_say(core: Core, timing: dict[str, A
         assert bool(result.changes) == (turn == due)
 
 
-def test_the_same_schedule_id_replaces_the_earlier_entry(core: Core) -> None:
+def test_the_same_schedule_id_replaces_the_earlier_entry(core: Backend) -> None:
     def plan(after: int) -> dict[str, Any]:
         return {"op": "schedule", "id": "s", "after": after, "effects": [INC_A]}
 
@@ -103,7 +104,7 @@ def test_the_same_schedule_id_replaces_the_earlier_entry(core: Core) -> None:
     assert [len(program.step(state).changes) for _ in range(4)] == [0, 0, 0, 1]
 
 
-def test_due_schedules_run_by_turn_then_in_the_order_they_were_made(core: Core) -> None:
+def test_due_schedules_run_by_turn_then_in_the_order_they_were_made(core: Backend) -> None:
     def plan(name: str, after: int) -> dict[str, Any]:
         return {"op": "schedule", "id": name, "after": after, "effects": [INC_A]}
 
@@ -123,7 +124,7 @@ def test_due_schedules_run_by_turn_then_in_the_order_they_were_made(core: Core) 
     assert first == []
 
 
-def test_a_schedule_freezes_the_derived_values_of_its_moment(core: Core) -> None:
+def test_a_schedule_freezes_the_derived_values_of_its_moment(core: Backend) -> None:
     later = {
         "op": "schedule",
         "id": "s",
@@ -140,7 +141,7 @@ def test_a_schedule_freezes_the_derived_values_of_its_moment(core: Core) -> None
     assert state.tree()["note"] == 10
 
 
-def test_a_failing_schedule_is_reported_and_has_no_effect(core: Core) -> None:
+def test_a_failing_schedule_is_reported_and_has_no_effect(core: Backend) -> None:
     later = {
         "op": "schedule",
         "id": "s",
@@ -156,7 +157,7 @@ def test_a_failing_schedule_is_reported_and_has_no_effect(core: Core) -> None:
     assert state.tree()["a"] == 1
 
 
-def test_events_with_a_whole_weight_always_happen_and_one_at_a_time(core: Core) -> None:
+def test_events_with_a_whole_weight_always_happen_and_one_at_a_time(core: Backend) -> None:
     program = program_on(core, document(random_events=certain("e", [INC_A])))
     state, results = play(program, 20)
     assert all(result.event is not None and len(result.changes) == 1 for result in results)
@@ -164,33 +165,33 @@ def test_events_with_a_whole_weight_always_happen_and_one_at_a_time(core: Core) 
     assert len({result.event for result in results}) > 1
 
 
-def test_weights_over_one_are_normalised(core: Core) -> None:
+def test_weights_over_one_are_normalised(core: Backend) -> None:
     events = [event(f"e{n}", [INC_A], weight=0.3) for n in range(10)]
     _, results = play(program_on(core, document(random_events=events)), 40)
     assert all(result.event is not None for result in results)
 
 
-def test_weights_are_probabilities(core: Core) -> None:
+def test_weights_are_probabilities(core: Backend) -> None:
     program = program_on(core, document(random_events=[event("e", [INC_A], weight=0.2)], seed=11))
     state = program.new_state()
     happened = sum(program.step(state).event is not None for _ in range(2000))
     assert 340 < happened < 460
 
 
-def test_an_event_whose_condition_does_not_hold_is_not_drawn(core: Core) -> None:
+def test_an_event_whose_condition_does_not_hold_is_not_drawn(core: Backend) -> None:
     events = certain("e", [INC_A], when={">": [{"var": "state.a"}, 100]})
     _, results = play(program_on(core, document(random_events=events)), 5)
     assert all(result.event is None and result.draws == () for result in results)
 
 
-def test_an_event_whose_condition_fails_is_reported_and_never_read_as_true(core: Core) -> None:
+def test_an_event_whose_condition_fails_is_reported_and_never_read_as_true(core: Backend) -> None:
     events = [event("e", [INC_A], when={"<": [{"var": "state.note"}, 1]})]
     _, (result,) = play(program_on(core, document(random_events=events)), 1)
     assert result.event is None
     assert [(e.code, e.rule) for e in result.errors] == [("NOT_A_NUMBER", "/random_events/0/when")]
 
 
-def test_a_lasting_event_goes_on_and_is_not_drawn_again_meanwhile(core: Core) -> None:
+def test_a_lasting_event_goes_on_and_is_not_drawn_again_meanwhile(core: Backend) -> None:
     events = [event("long", [DEC_A], duration="3d", weight=0.3)]
     program = program_on(core, document(clock={"turn": "1d"}, random_events=events, state={"a": 1000}))
     state = program.new_state()
@@ -202,14 +203,14 @@ def test_a_lasting_event_goes_on_and_is_not_drawn_again_meanwhile(core: Core) ->
     assert touched == sorted({turn + step for turn in onsets for step in range(3) if turn + step <= 300})
 
 
-def test_an_event_that_fails_at_its_onset_does_not_last(core: Core) -> None:
+def test_an_event_that_fails_at_its_onset_does_not_last(core: Backend) -> None:
     events = certain("e", [INC_A, {"op": "pop", "path": "state.empty"}], duration="5h")
     _, results = play(program_on(core, document(state={"a": 1, "empty": []}, random_events=events)), 3)
     assert [len(result.errors) for result in results] == [1, 1, 1]
     assert all(result.changes == () for result in results)
 
 
-def test_a_decay_that_fails_names_its_path(core: Core) -> None:
+def test_a_decay_that_fails_names_its_path(core: Backend) -> None:
     breaks = action("act", [{"op": "set", "path": "state.a", "value": "x"}])
     budget = {"min_fail_rate": 0.1, "decay_per_turn": {"state.a": 1, "state.b": 1}}
     program = program_on(core, document(actions=[breaks], negativity_budget=budget))
@@ -219,7 +220,7 @@ def test_a_decay_that_fails_names_its_path(core: Core) -> None:
     assert state.tree()["b"] == 1
 
 
-def test_losses_are_judged_before_wins_and_in_order(core: Core) -> None:
+def test_losses_are_judged_before_wins_and_in_order(core: Backend) -> None:
     program = program_on(
         core,
         document(
@@ -228,26 +229,26 @@ def test_losses_are_judged_before_wins_and_in_order(core: Core) -> None:
         ),
     )
     state = program.new_state()
-    assert program.step(state).status == sim.Status("lost", "low", None)
+    assert program.step(state).status == engine.Status("lost", "low", None)
     with pytest.raises(FailedPreconditionError, match="has ended"):
         program.step(state)
 
 
-def test_the_empty_condition_holds(core: Core) -> None:
+def test_the_empty_condition_holds(core: Backend) -> None:
     program = program_on(
         core, document(loss_conditions=[{"id": "now", "when": {}, "message": "m"}, never("b")])
     )
-    assert program.step(program.new_state()).status == sim.Status("lost", "now", "m")
+    assert program.step(program.new_state()).status == engine.Status("lost", "now", "m")
 
 
-def test_an_action_is_rejected_with_reasons_and_changes_nothing(core: Core) -> None:
+def test_an_action_is_rejected_with_reasons_and_changes_nothing(core: Backend) -> None:
     blocked = action("act", [INC_A], preconditions={">": [{"var": "state.a"}, 100]})
     program = program_on(core, document(actions=[blocked]))
     state = program.new_state()
     before = state.tree()
     result = program.act(state, "act")
     message = "the preconditions of 'act' do not hold"
-    assert result.reasons == (sim.RuleError("PRECONDITION_FAILED", "/actions/0/preconditions", message),)
+    assert result.reasons == (engine.RuleError("PRECONDITION_FAILED", "/actions/0/preconditions", message),)
     assert (state.tree(), program.legal_actions(state)) == (before, ())
 
 
@@ -263,7 +264,9 @@ def test_an_action_is_rejected_with_reasons_and_changes_nothing(core: Core) -> N
         ({"type": "boolean"}, "true", "the parameter 'n' must be of type boolean"),
     ],
 )
-def test_illegal_parameters_are_named(core: Core, schema: dict[str, Any], value: Any, problem: str) -> None:
+def test_illegal_parameters_are_named(
+    core: Backend, schema: dict[str, Any], value: Any, problem: str
+) -> None:
     program = program_on(core, document(actions=[action("act", [INC_A], params={"n": schema})]))
     state = program.new_state()
     assert [reason.message for reason in program.act(state, "act", {"n": value}).reasons] == [problem]
@@ -273,7 +276,7 @@ def test_illegal_parameters_are_named(core: Core, schema: dict[str, Any], value:
     ]
 
 
-def test_an_action_whose_parameters_matter_is_legal_when_some_of_them_suit(core: Core) -> None:
+def test_an_action_whose_parameters_matter_is_legal_when_some_of_them_suit(core: Backend) -> None:
     params = {"n": {"type": "integer", "minimum": 1, "maximum": 4}}
     choosy = action("act", [INC_A], params=params, preconditions={"==": [{"var": "params.n"}, 3]})
     program = program_on(core, document(actions=[choosy]))
@@ -281,13 +284,13 @@ def test_an_action_whose_parameters_matter_is_legal_when_some_of_them_suit(core:
     assert legal.count(("act",)) > 35
 
 
-def test_an_unknown_action_is_an_error_of_the_caller(core: Core) -> None:
+def test_an_unknown_action_is_an_error_of_the_caller(core: Backend) -> None:
     program = program_on(core, document())
     with pytest.raises(InvalidArgumentError, match="has no action 'nope'"):
         program.act(program.new_state(), "nope")
 
 
-def test_looking_at_legal_actions_changes_nothing(core: Core) -> None:
+def test_looking_at_legal_actions_changes_nothing(core: Backend) -> None:
     later = {"op": "schedule", "id": "s", "after": 1, "effects": [INC_A]}
     program = program_on(core, document(actions=[action("plan", [later])]))
     state = program.new_state()
@@ -298,7 +301,7 @@ def test_looking_at_legal_actions_changes_nothing(core: Core) -> None:
     assert state.to_json() == before
 
 
-def test_a_fork_goes_its_own_way(core: Core) -> None:
+def test_a_fork_goes_its_own_way(core: Backend) -> None:
     program = program_on(core, document())
     state = program.new_state()
     fork = state.fork()
@@ -308,7 +311,7 @@ def test_a_fork_goes_its_own_way(core: Core) -> None:
     assert (fork.turn, fork.tree()["a"]) == (1, 11)
 
 
-def test_a_snapshot_goes_on_exactly_where_it_was_taken(core: Core) -> None:
+def test_a_snapshot_goes_on_exactly_where_it_was_taken(core: Backend) -> None:
     later = {"op": "schedule", "id": "s", "after": 2, "effects": [DEC_A]}
     program = program_on(
         core,
@@ -325,7 +328,7 @@ def test_a_snapshot_goes_on_exactly_where_it_was_taken(core: Core) -> None:
 @pytest.mark.parametrize(
     "snapshot", [b"{}", b"[]", b"null", b'{"rng_version":2}', b'{"rng_version":1}', b"no"]
 )
-def test_a_foreign_snapshot_is_refused(core: Core, snapshot: bytes) -> None:
+def test_a_foreign_snapshot_is_refused(core: Backend, snapshot: bytes) -> None:
     program = program_on(core, document())
     with pytest.raises(InvalidArgumentError):
         program.load_state(snapshot)
@@ -364,26 +367,26 @@ def test_a_foreign_snapshot_is_refused(core: Core, snapshot: bytes) -> None:
         {"more": 1},
     ],
 )
-def test_a_snapshot_of_the_wrong_shape_is_refused(core: Core, part: dict[str, Any]) -> None:
+def test_a_snapshot_of_the_wrong_shape_is_refused(core: Backend, part: dict[str, Any]) -> None:
     program = program_on(core, document())
     snapshot = json.loads(program.new_state().to_json()) | part
     with pytest.raises(InvalidArgumentError) as caught:
-        program.load_state(sim.canonical(snapshot))
+        program.load_state(engine.canonicalize(snapshot))
     assert caught.value.code == "SNAPSHOT_INVALID"
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64])
-def test_a_seed_out_of_range_is_refused(core: Core, seed: int) -> None:
+def test_a_seed_out_of_range_is_refused(core: Backend, seed: int) -> None:
     with pytest.raises(InvalidArgumentError, match="seed must be"):
         program_on(core, document()).new_state(seed)
 
 
-def test_the_hash_is_sha256_of_the_canonical_tree(core: Core) -> None:
+def test_the_hash_is_sha256_of_the_canonical_tree(core: Backend) -> None:
     state = program_on(core, document(state={"b": 1.0, "a": [True]})).new_state()
     assert state.hash() == hashlib.sha256(b'{"a":[true],"b":1}').hexdigest()
 
 
-def test_rules_see_the_number_of_the_turn_and_the_entities(core: Core) -> None:
+def test_rules_see_the_number_of_the_turn_and_the_entities(core: Backend) -> None:
     when = {"and": [{">=": [{"var": "turn"}, 3]}, {"==": [{"var": "entities.0.id"}, "p"]}]}
     program = program_on(
         core,

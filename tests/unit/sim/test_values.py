@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.sim._values import loads
+from peripety.engine.json_values import loads
 
 
 @pytest.mark.parametrize(

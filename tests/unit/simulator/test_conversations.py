@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
-from peripety.simulator.conversations import Conversation, Conversations
-from peripety.simulator.model import (
+from peripety.llmsim.conversations import SimConversation, SimConversations
+from peripety.llmsim.state import StateTable
+from peripety.llmsim.types import (
     Api,
-    Message,
-    Reply,
-    Request,
-    Role,
-    Stop,
-    Text,
-    ToolCall,
-    ToolResult,
-    ToolUse,
-    Usage,
+    BilledUsage,
+    SimMessage,
+    SimReply,
+    SimRequest,
+    SimRole,
+    SimStopReason,
+    SimToolCall,
+    SimToolResult,
+    TextPart,
+    ToolUsePart,
 )
-from peripety.simulator.state import Table
 
 
-def user(text: str) -> Message:
-    return Message(Role.USER, text)
+def user(text: str) -> SimMessage:
+    return SimMessage(SimRole.USER, text)
 
 
-def assistant(text: str, *calls: ToolCall) -> Message:
-    return Message(Role.ASSISTANT, text, calls)
+def assistant(text: str, *calls: SimToolCall) -> SimMessage:
+    return SimMessage(SimRole.ASSISTANT, text, calls)
 
 
-def request(*messages: Message, key: str = "k", conversation: str | None = None) -> Request:
-    return Request(Api.OPENAI_CHAT, "m", messages, key=key, conversation=conversation)
+def request(*messages: SimMessage, key: str = "k", conversation: str | None = None) -> SimRequest:
+    return SimRequest(Api.OPENAI_CHAT, "m", messages, key=key, conversation=conversation)
 
 
-def reply(*parts: Text | ToolUse) -> Reply:
-    return Reply("id", 0.0, "m", parts, Stop.END, Usage())
+def reply(*parts: TextPart | ToolUsePart) -> SimReply:
+    return SimReply("id", 0.0, "m", parts, SimStopReason.END, BilledUsage())
 
 
-def found(asked: Request) -> Conversation:
-    return Conversations(Table(), shared=False).find(asked)
+def found(asked: SimRequest) -> SimConversation:
+    return SimConversations(StateTable(), shared=False).find(asked)
 
 
 def test_a_history_is_found_where_the_answer_left_it() -> None:
     first = found(request(user("a")))
     second = found(request(user("a"), assistant("one two"), user("b")))
-    assert second.place == first.place_after(reply(Text(("one ", "two"))))
+    assert second.place == first.place_after(reply(TextPart(("one ", "two"))))
     assert second.scope == first.scope
 
 
@@ -53,14 +53,14 @@ def test_what_clients_write_differently_does_not_matter() -> None:
 
 
 def test_tool_calls_and_results_are_part_of_the_history() -> None:
-    call = ToolCall("f", {"x": 1, "y": 2}, "id-1")
-    result = Message(Role.USER, results=(ToolResult("3", "id-1"),))
+    call = SimToolCall("f", {"x": 1, "y": 2}, "id-1")
+    result = SimMessage(SimRole.USER, results=(SimToolResult("3", "id-1"),))
     first = found(request(user("a")))
     second = found(request(user("a"), assistant("", call), result))
     third = found(request(user("a"), assistant("", call), result, assistant("done"), user("b")))
-    other = found(request(user("a"), assistant("", ToolCall("f", {"x": 2})), result))
-    assert second.place == first.place_after(reply(ToolUse("id-2", "f", ('{"y":2,', '"x":1}'))))
-    assert third.place == second.place_after(reply(Text(("done",))))
+    other = found(request(user("a"), assistant("", SimToolCall("f", {"x": 2})), result))
+    assert second.place == first.place_after(reply(ToolUsePart("id-2", "f", ('{"y":2,', '"x":1}'))))
+    assert third.place == second.place_after(reply(TextPart(("done",))))
     assert other.place != second.place
 
 
@@ -80,13 +80,13 @@ def test_keys_share_nothing() -> None:
 def test_a_named_conversation_is_itself_whatever_is_said() -> None:
     one = found(request(user("a"), conversation="n"))
     two = found(request(user("b"), assistant("c"), user("d"), conversation="n"))
-    assert one.scope == one.place == two.scope == two.place == one.place_after(reply(Text(("x",))))
+    assert one.scope == one.place == two.scope == two.place == one.place_after(reply(TextPart(("x",))))
     assert one.scope != found(request(user("a"), conversation="other")).scope
 
 
 def test_a_subject_is_what_is_new() -> None:
-    call = ToolCall("f", {})
-    results = Message(Role.USER, "and this", results=(ToolResult("r1"), ToolResult("r2")))
+    call = SimToolCall("f", {})
+    results = SimMessage(SimRole.USER, "and this", results=(SimToolResult("r1"), SimToolResult("r2")))
     conversation = found(request(user("old"), assistant("", call), results, user("too")))
     subject = conversation.subject("model")
     assert subject.text == "and this\ntoo"

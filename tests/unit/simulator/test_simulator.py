@@ -8,51 +8,52 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.engine.patterns.syntax import Pattern, TextKind, TextPattern
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
-from peripety.sim.patterns import Pattern, TextKind, TextPattern
-from peripety.simulator.capture import Answered, Unmatched
-from peripety.simulator.delivery.events import Finished, InterruptedAnswerError, TextDelta
-from peripety.simulator.model import Api, ApiError, ErrorKind, Message, Request, Role, Stop
-from peripety.simulator.scenario.model import (
+from peripety.llmsim.capture import AnsweredOutcome, UnmatchedOutcome
+from peripety.llmsim.in_process import FinishedEvent, InterruptedAnswerError, TextDeltaEvent
+from peripety.llmsim.script.types import (
     ClockMode,
     CountScope,
-    Failure,
-    Response,
-    Rule,
-    Scenario,
+    Fault,
+    Script,
     ScriptedCall,
     ScriptedUsage,
-    Turn,
+    ScriptResponse,
+    ScriptRule,
+    ScriptTurn,
 )
-from peripety.simulator.simulator import Simulator
+from peripety.llmsim.simulator import Simulator
+from peripety.llmsim.types import Api, ApiError, ApiErrorKind, SimMessage, SimRequest, SimRole, SimStopReason
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from peripety.simulator.exchange import Exchange
+    from peripety.llmsim.script_engine import Exchange
+
 
 ANY = Pattern()
-DENIED = Failure("auth_error", {"message": "not this key"})
+DENIED = Fault("auth_error", {"message": "not this key"})
 
 
 def contains(text: str) -> Pattern:
     return Pattern(TextPattern(TextKind.CONTAINS, text))
 
 
-def rule(text: str, answer: str, *turns: Turn) -> Rule:
-    return Rule(contains(text), Response(answer), turns=turns)
+def rule(text: str, answer: str, *turns: ScriptTurn) -> ScriptRule:
+    return ScriptRule(contains(text), ScriptResponse(answer), turns=turns)
 
 
-STEPS = rule("enter", "one", Turn(ANY, Response("two")), Turn(ANY, Response("three")))
-SCENARIO = Scenario((STEPS, rule("other", "else")), default_response=Response("default"))
+STEPS = rule("enter", "one", ScriptTurn(ANY, ScriptResponse("two")), ScriptTurn(ANY, ScriptResponse("three")))
+SCENARIO = Script((STEPS, rule("other", "else")), default_response=ScriptResponse("default"))
 
 
-def wired(*messages: Message, name: str | None = None, key: str = "k") -> Request:
-    return Request(Api.OPENAI_CHAT, "m", messages, key=key, conversation=name)
+def wired(*messages: SimMessage, name: str | None = None, key: str = "k") -> SimRequest:
+    return SimRequest(Api.OPENAI_CHAT, "m", messages, key=key, conversation=name)
 
 
-def user(text: str) -> Message:
-    return Message(Role.USER, text)
+def user(text: str) -> SimMessage:
+    return SimMessage(SimRole.USER, text)
 
 
 def said(exchange: Exchange) -> str | None:
@@ -75,24 +76,24 @@ def test_a_call_is_answered_and_says_by_what() -> None:
 
 
 def test_what_nothing_matches_is_answered_with_nothing() -> None:
-    answer = Simulator(Scenario((STEPS,))).execute("unknown")
+    answer = Simulator(Script((STEPS,))).execute("unknown")
     assert (answer.text, answer.label, answer.tool_calls) == ("", None, ())
 
 
 def test_over_a_wire_what_nothing_matches_is_an_error() -> None:
-    exchange = Simulator(Scenario((STEPS,))).begin(wired(user("unknown")))
+    exchange = Simulator(Script((STEPS,))).begin(wired(user("unknown")))
     assert exchange.error is not None
-    assert exchange.error.kind is ErrorKind.INVALID_REQUEST
+    assert exchange.error.kind is ApiErrorKind.INVALID_REQUEST
     assert "responses[0]: the prompt does not contain 'enter'; 'enter' would match" in exchange.error.message
     assert exchange.reply is None
 
 
 def test_what_nothing_matches_is_captured_with_what_came_closest() -> None:
-    simulator = Simulator(Scenario((STEPS,)))
+    simulator = Simulator(Script((STEPS,)))
     simulator.execute("unknown")
     simulator.begin(wired(user("unknown")))
     near = ("responses[0]: the prompt does not contain 'enter'; 'enter' would match",)
-    assert [call.outcome for call in simulator.captured] == [Unmatched(near)] * 2
+    assert [call.outcome for call in simulator.captured] == [UnmatchedOutcome(near)] * 2
 
 
 def test_one_call_is_one_step_even_where_the_next_turn_would_take_anything() -> None:
@@ -106,19 +107,19 @@ def test_one_call_is_one_step_even_where_the_next_turn_would_take_anything() -> 
 
 
 def test_tool_calls_reasoning_and_claimed_usage_arrive_as_scripted() -> None:
-    response = Response(
+    response = ScriptResponse(
         text="prose",
         reasoning="thought",
         tool_calls=(ScriptedCall("f", {"x": [1, "ü"]}), ScriptedCall("g")),
         usage=ScriptedUsage(input_tokens=100, output_tokens=7, cache_read_tokens=60),
         delay_ms=250,
     )
-    answer = Simulator(Scenario((Rule(ANY, response),))).execute("p")
+    answer = Simulator(Script((ScriptRule(ANY, response),))).execute("p")
     assert (answer.text, answer.reasoning, answer.delay_ms, answer.stop) == (
         "prose",
         "thought",
         250,
-        Stop.TOOL_USE,
+        SimStopReason.TOOL_USE,
     )
     assert [(call.name, call.arguments) for call in answer.tool_calls] == [("f", {"x": [1, "ü"]}), ("g", {})]
     assert len({call.id for call in answer.tool_calls}) == 2
@@ -140,40 +141,42 @@ def test_tool_calls_reasoning_and_claimed_usage_arrive_as_scripted() -> None:
     ],
 )
 def test_claimed_reasoning_is_part_of_the_output(claim: ScriptedUsage, output: int, reasoning: int) -> None:
-    usage = Simulator(Scenario((Rule(ANY, Response("prose", usage=claim)),))).execute("p").usage
+    usage = Simulator(Script((ScriptRule(ANY, ScriptResponse("prose", usage=claim)),))).execute("p").usage
     assert usage is not None
     assert (usage.output, usage.reasoning) == (output, reasoning)
 
 
 def test_an_answer_ends_where_the_caller_says() -> None:
-    simulator = Simulator(Scenario((Rule(ANY, Response("0123456789abcdef")),)))
+    simulator = Simulator(Script((ScriptRule(ANY, ScriptResponse("0123456789abcdef")),)))
     cut = simulator.execute("p", max_tokens=2)
-    assert (cut.text, cut.stop) == ("01234567", Stop.LENGTH)
+    assert (cut.text, cut.stop) == ("01234567", SimStopReason.LENGTH)
     exchange = simulator.begin(replace(wired(user("p")), stop=("zz", "abc", "9")))
     assert exchange.reply is not None
     assert said(exchange) == "012345678"
-    assert (exchange.reply.stop, exchange.reply.stop_sequence) == (Stop.STOP_SEQUENCE, "9")
+    assert (exchange.reply.stop, exchange.reply.stop_sequence) == (SimStopReason.STOP_SEQUENCE, "9")
 
 
 @pytest.mark.parametrize(("told", "text"), [(2, "0123456789abcdef"), (3, "01234567")])
 def test_an_answer_that_claims_its_tokens_is_cut_by_its_own_count(told: int, text: str) -> None:
     claim = ScriptedUsage(output_tokens=told)
-    simulator = Simulator(Scenario((Rule(ANY, Response("0123456789abcdef", usage=claim)),)))
+    simulator = Simulator(Script((ScriptRule(ANY, ScriptResponse("0123456789abcdef", usage=claim)),)))
     assert simulator.execute("p", max_tokens=2).text == text
 
 
 async def test_a_streamed_answer_is_the_same_in_pieces() -> None:
-    simulator = Simulator(Scenario((Rule(ANY, Response("12345678")),)))
+    simulator = Simulator(Script((ScriptRule(ANY, ScriptResponse("12345678")),)))
     events = [event async for event in simulator.stream("p")]
-    assert events[:-1] == [TextDelta("1234"), TextDelta("5678")]
-    assert isinstance(events[-1], Finished)
-    assert events[-1].stop is Stop.END
+    assert events[:-1] == [TextDeltaEvent("1234"), TextDeltaEvent("5678")]
+    assert isinstance(events[-1], FinishedEvent)
+    assert events[-1].stop is SimStopReason.END
 
 
 def test_rules_can_look_at_tool_results_and_at_the_place_in_the_conversation() -> None:
-    second = Rule(replace(ANY, message_index=(1, 1)), Response("second"))
-    result = Rule(replace(ANY, tool_result=TextPattern(TextKind.CONTAINS, "42")), Response("result"))
-    simulator = Simulator(Scenario((second, result), default_response=Response("other")))
+    second = ScriptRule(replace(ANY, message_index=(1, 1)), ScriptResponse("second"))
+    result = ScriptRule(
+        replace(ANY, tool_result=TextPattern(TextKind.CONTAINS, "42")), ScriptResponse("result")
+    )
+    simulator = Simulator(Script((second, result), default_response=ScriptResponse("other")))
     assert [simulator.execute("p").text for _ in range(3)] == ["other", "second", "other"]
     assert simulator.execute("", tool_results=["it is 42"]).text == "result"
 
@@ -183,7 +186,7 @@ def test_every_call_is_captured_with_what_was_asked_and_answered() -> None:
     simulator.execute("enter")
     (call,) = simulator.captured
     assert (call.request.prompt, call.request.model, call.label) == ("enter", "claude-test", "response[0]")
-    assert isinstance(call.outcome, Answered)
+    assert isinstance(call.outcome, AnsweredOutcome)
     assert (call.outcome.text, call.outcome.delay_ms) == ("one", 0)
 
 
@@ -192,7 +195,7 @@ def test_every_call_is_captured_with_what_was_asked_and_answered() -> None:
 
 def test_conversations_are_apart_and_so_are_their_counts() -> None:
     once = replace(STEPS, max_matches=1)
-    simulator = Simulator(Scenario((once,), default_response=Response("default")))
+    simulator = Simulator(Script((once,), default_response=ScriptResponse("default")))
     assert simulator.execute("enter", conversation="a").text == "one"
     assert simulator.execute("enter", conversation="b").text == "one"
     assert simulator.execute("x", conversation="a").text == "two"
@@ -203,7 +206,7 @@ def test_conversations_are_apart_and_so_are_their_counts() -> None:
 
 def test_counts_may_be_shared() -> None:
     once = replace(STEPS, max_matches=1)
-    shared = Scenario((once,), default_response=Response("default"), counts=CountScope.SHARED)
+    shared = Script((once,), default_response=ScriptResponse("default"), counts=CountScope.SHARED)
     simulator = Simulator(shared)
     answers = [simulator.execute("enter", conversation=name).text for name in "ab"]
     assert answers == ["one", "default"]
@@ -211,15 +214,17 @@ def test_counts_may_be_shared() -> None:
 
 def test_a_history_that_is_repeated_goes_on_where_it_was() -> None:
     simulator = Simulator(SCENARIO)
-    history = [user("enter"), Message(Role.ASSISTANT, "one"), user("x")]
+    history = [user("enter"), SimMessage(SimRole.ASSISTANT, "one"), user("x")]
     assert said(simulator.begin(wired(user("enter")))) == "one"
     assert said(simulator.begin(wired(*history))) == "two"
     assert said(simulator.begin(wired(*history))) == "two"  # asked again, for instance after a cut
-    assert said(simulator.begin(wired(*history, Message(Role.ASSISTANT, "two"), user("y")))) == "three"
+    assert said(simulator.begin(wired(*history, SimMessage(SimRole.ASSISTANT, "two"), user("y")))) == "three"
 
 
 def test_counts_can_be_reset_and_sequences_too() -> None:
-    simulator = Simulator(Scenario((replace(STEPS, max_matches=1),), default_response=Response("default")))
+    simulator = Simulator(
+        Script((replace(STEPS, max_matches=1),), default_response=ScriptResponse("default"))
+    )
     simulator.execute("enter")
     simulator.reset_turns()
     assert not simulator.has_active_sequence()
@@ -247,10 +252,10 @@ def test_a_fork_goes_its_own_way() -> None:
 
 
 def test_a_reload_keeps_sequences_and_counts() -> None:
-    simulator = Simulator(Scenario((replace(STEPS, max_matches=1),)))
+    simulator = Simulator(Script((replace(STEPS, max_matches=1),)))
     simulator.execute("enter")
-    changed = replace(STEPS, max_matches=1, turns=(Turn(ANY, Response("new")),))
-    simulator.reload(Scenario((rule("before", "b"), changed), default_response=Response("default")))
+    changed = replace(STEPS, max_matches=1, turns=(ScriptTurn(ANY, ScriptResponse("new")),))
+    simulator.reload(Script((rule("before", "b"), changed), default_response=ScriptResponse("default")))
     assert [simulator.execute(prompt).text for prompt in ("x", "enter", "before")] == ["new", "default", "b"]
 
 
@@ -258,7 +263,9 @@ def test_a_sequence_that_a_reload_leaves_no_place_for_ends() -> None:
     simulator = Simulator(SCENARIO)
     simulator.execute("enter")
     simulator.execute("x")
-    simulator.reload(Scenario((replace(STEPS, turns=STEPS.turns[:1]),), default_response=Response("default")))
+    simulator.reload(
+        Script((replace(STEPS, turns=STEPS.turns[:1]),), default_response=ScriptResponse("default"))
+    )
     assert simulator.execute("y").text == "default"
 
 
@@ -266,7 +273,9 @@ def test_a_scenario_that_cannot_be_compiled_leaves_the_old_one() -> None:
     simulator = Simulator(SCENARIO)
     simulator.execute("enter")
     with pytest.raises(InvalidArgumentError):
-        simulator.reload(Scenario((Rule(Pattern(TextPattern(TextKind.REGEX, "(")), Response("x")),)))
+        simulator.reload(
+            Script((ScriptRule(Pattern(TextPattern(TextKind.REGEX, "(")), ScriptResponse("x")),))
+        )
     assert simulator.execute("x").text == "two"
 
 
@@ -321,16 +330,18 @@ def test_a_virtual_clock_stands_still_until_it_is_moved() -> None:
 
 
 def test_a_failure_is_raised_and_captured() -> None:
-    simulator = Simulator(Scenario((Rule(ANY, failure=DENIED),)))
+    simulator = Simulator(Script((ScriptRule(ANY, failure=DENIED),)))
     with pytest.raises(ApiError, match="not this key") as raised:
         simulator.execute("p")
-    assert raised.value.kind is ErrorKind.AUTHENTICATION
+    assert raised.value.kind is ApiErrorKind.AUTHENTICATION
     assert [call.request.prompt for call in simulator.captured.find_failures("auth_error")] == ["p"]
 
 
 def test_a_failing_turn_is_used_up() -> None:
     simulator = Simulator(
-        Scenario((rule("enter", "one", Turn(ANY, failure=DENIED), Turn(ANY, Response("two"))),))
+        Script(
+            (rule("enter", "one", ScriptTurn(ANY, failure=DENIED), ScriptTurn(ANY, ScriptResponse("two"))),)
+        )
     )
     simulator.execute("enter")
     with pytest.raises(ApiError):
@@ -338,11 +349,11 @@ def test_a_failing_turn_is_used_up() -> None:
     assert simulator.execute("x").text == "two"
 
 
-@pytest.mark.parametrize("failing", [DENIED, Failure("stream_cut", {"after_chunks": 1})])
-def test_a_failing_turn_is_used_up_for_a_caller_who_repeats_the_history(failing: Failure) -> None:
-    turns = (Turn(ANY, Response("lost"), failing), Turn(ANY, Response("two")))
-    simulator = Simulator(Scenario((rule("enter", "one", *turns),)))
-    history = [user("enter"), Message(Role.ASSISTANT, "one"), user("x")]
+@pytest.mark.parametrize("failing", [DENIED, Fault("stream_cut", {"after_chunks": 1})])
+def test_a_failing_turn_is_used_up_for_a_caller_who_repeats_the_history(failing: Fault) -> None:
+    turns = (ScriptTurn(ANY, ScriptResponse("lost"), failing), ScriptTurn(ANY, ScriptResponse("two")))
+    simulator = Simulator(Script((rule("enter", "one", *turns),)))
+    history = [user("enter"), SimMessage(SimRole.ASSISTANT, "one"), user("x")]
     simulator.begin(wired(history[0]))
     simulator.begin(wired(*history))
     assert said(simulator.begin(wired(*history))) == "two"
@@ -350,13 +361,13 @@ def test_a_failing_turn_is_used_up_for_a_caller_who_repeats_the_history(failing:
 
 def test_a_failure_of_some_calls_leaves_the_response_to_the_others() -> None:
     twice = replace(DENIED, times=2)
-    simulator = Simulator(Scenario((Rule(ANY, Response("fine"), twice),)))
+    simulator = Simulator(Script((ScriptRule(ANY, ScriptResponse("fine"), twice),)))
     outcomes = [simulator.begin(wired(user("p"))).error is None for _ in range(4)]
     assert outcomes == [False, False, True, True]
 
 
 def test_chance_depends_on_the_seed_alone() -> None:
-    scenario = Scenario((Rule(ANY, Response("fine"), replace(DENIED, probability=0.5)),))
+    scenario = Script((ScriptRule(ANY, ScriptResponse("fine"), replace(DENIED, probability=0.5)),))
 
     def outcomes(seed: int) -> list[bool]:
         simulator = Simulator(scenario, seed=seed)
@@ -394,8 +405,8 @@ def test_an_injected_failure_counts_everybodys_requests_from_now_on(tmp_path: Pa
 
 
 def test_a_cut_answer_is_an_interruption_in_process() -> None:
-    cut = Failure("stream_cut", {"after_chunks": 1})
-    simulator = Simulator(Scenario((Rule(ANY, Response("12345678"), cut),)))
+    cut = Fault("stream_cut", {"after_chunks": 1})
+    simulator = Simulator(Script((ScriptRule(ANY, ScriptResponse("12345678"), cut),)))
     with pytest.raises(InterruptedAnswerError):
         simulator.execute("p")
 
@@ -404,5 +415,5 @@ def test_only_the_scenarios_keys_are_let_in() -> None:
     simulator = Simulator(replace(SCENARIO, keys=("good",)))
     refused = simulator.begin(wired(user("enter"), key="bad"))
     assert refused.error is not None
-    assert refused.error.kind is ErrorKind.AUTHENTICATION
+    assert refused.error.kind is ApiErrorKind.AUTHENTICATION
     assert said(simulator.begin(wired(user("enter"), key="good"))) == "one"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from peripety.simulator.state import Table
+from peripety.llmsim.state import StateTable
 
 
 def test_a_table_forgets_what_was_unused_longest() -> None:
-    table = Table(limit=2)
+    table = StateTable(limit=2)
     table.put("a", 1)
     table.put("b", 2)
     table.get("a")
@@ -16,14 +16,14 @@ def test_a_table_forgets_what_was_unused_longest() -> None:
 
 
 def test_none_removes() -> None:
-    table = Table()
+    table = StateTable()
     table.put("a", 1)
     table.put("a", None)
     assert len(table) == 0
 
 
 def test_a_watched_table_tells_each_change_once() -> None:
-    table = Table(limit=2)
+    table = StateTable(limit=2)
     table.put("unwatched", 0)
     table.watch({"a": 1})
     table.put("b", 2)
@@ -34,7 +34,7 @@ def test_a_watched_table_tells_each_change_once() -> None:
 
 
 def test_a_fork_is_independent() -> None:
-    table = Table()
+    table = StateTable()
     table.put("a", 1)
     fork = table.fork()
     fork.put("a", 2)

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Column, Integer, LargeBinary, Table, Text, func, insert, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from peripety.core.storage.database import METADATA, Database
 from peripety.errors import UnavailableError
-from peripety.storage import METADATA, Database
 from support.writer import add_next_pair, add_pair, halves, pairs, writing
 
 things = Table(

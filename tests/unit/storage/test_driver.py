@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.storage.driver import BEGIN_WRITING, DriverConnection
+from peripety.core.storage.sqlite_driver import BEGIN_WRITING, DriverConnection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
 
 LONG = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT max(i) FROM n"
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import Column, Connection, Text, bindparam, insert, select, text
 
+from peripety.core.storage import migrations
+from peripety.core.storage.database import Database
+from peripety.core.storage.migrations import add_column
 from peripety.errors import ConflictError, UnavailableError
-from peripety.storage import Database, migrations
-from peripety.storage.migrations import add_column
 from support.faulty_disk import FaultyDisk
 from support.writer import add_half, add_pair, found, pairs
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.faulty_disk import Kind
+
 
 _LARGE = b"x" * 40_000
 
@@ -162,7 +164,7 @@ async def test_whatever_fails_of_the_disk_while_a_database_is_opened_the_next_at
         database = await Database.open(f"sqlite:///{old}")
         await add_pair(database, 1)
         await database.close()
-    monkeypatch.setattr("peripety.storage.migrations.STEPS", (*migrations.STEPS, add_note))
+    monkeypatch.setattr("peripety.core.storage.migrations.STEPS", (*migrations.STEPS, add_note))
     for at in itertools.count(1):
         url = f"sqlite:///{tmp_path / f'{at}.db'}"
         if exists:

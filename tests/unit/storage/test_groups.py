@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import event, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
+from peripety.core.storage.database import Database
+from peripety.core.storage.group_commit import MAX_BLOCKS
+from peripety.core.storage.sqlite_driver import DriverConnection
 from peripety.errors import ConflictError, UnavailableError
-from peripety.storage import Database
-from peripety.storage.driver import DriverConnection
-from peripety.storage.groups import MOST_BLOCKS
 from support.writer import add_half, add_pair, halves, pairs
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def names(folder: Path) -> list[str]:
 async def test_blocks_that_wait_together_share_a_transaction_up_to_a_bound(
     database: Database, commits: list[object]
 ) -> None:
-    count = 2 * MOST_BLOCKS + 1
+    count = 2 * MAX_BLOCKS + 1
     await asyncio.gather(*(add_pair(database, number) for number in range(count)))
     assert await halves(database) == dict.fromkeys(range(count), 2)
     assert len(commits) == 3

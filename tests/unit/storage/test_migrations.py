@@ -7,19 +7,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import (
-    Column,
-    Connection,
-    Integer,
-    Text,
-    inspect,
-    select,
-    text,
-)
+from sqlalchemy import Column, Connection, Integer, Text, inspect, select, text
 
+from peripety.core.storage.database import METADATA, Database
+from peripety.core.storage.migrations import STEPS, add_column
 from peripety.errors import FailedPreconditionError
-from peripety.storage import METADATA, Database
-from peripety.storage.migrations import STEPS, add_column
 from support.writer import add_pair, halves, pairs
 
 if TYPE_CHECKING:
@@ -28,6 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     Step = Callable[[Connection], None]
+
 
 _version = METADATA.tables["peripety_schema"]
 _NEWEST = 1 + len(STEPS)
@@ -55,7 +48,7 @@ def know(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Make this program one that knows these steps after the real ones."""
 
     def knows(*steps: Step) -> None:
-        monkeypatch.setattr("peripety.storage.migrations.STEPS", (*STEPS, *steps))
+        monkeypatch.setattr("peripety.core.storage.migrations.STEPS", (*STEPS, *steps))
 
     return knows
 

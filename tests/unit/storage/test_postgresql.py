@@ -12,9 +12,9 @@ import pytest
 from asyncpg import Connection
 from sqlalchemy import insert, text
 
+from peripety.core.storage import postgresql as module
+from peripety.core.storage.database import Database
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, PeripetyError, UnavailableError
-from peripety.storage import Database
-from peripety.storage import postgresql as module
 from support.postgresql import PASSWORD, PostgresqlProcess
 from support.writer import add_next_pair, add_pair, halves, pairs, writing
 
@@ -190,7 +190,7 @@ async def test_a_server_that_does_not_answer_is_unavailable(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = await Database.open(database_url)
-    monkeypatch.setattr(module, "_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(module, "_COMMAND_SECONDS", 0.2)
     with pytest.raises(UnavailableError) as caught:
         async with database.read() as connection:
             await connection.execute(text("SELECT pg_sleep(60)"))
@@ -203,7 +203,7 @@ async def test_an_idle_connection_that_fell_silent_is_given_up(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = await Database.open(database_url)
-    monkeypatch.setattr(module, "_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(module, "_COMMAND_SECONDS", 0.2)
     async with database.read() as connection:
         process = await connection.scalar(text("SELECT pg_backend_pid()"))
     assert isinstance(process, int)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import text
 
+from peripety.core.storage.database import Database
 from peripety.errors import UnavailableError
-from peripety.storage import Database
 from support.writer import add_pair, halves
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.testgen.categories import categories_of
-from peripety.testgen.model import Category, TaskContext
+from peripety.testgen.types import Category, TaskContext, categories_of
 
 
 @pytest.mark.parametrize(

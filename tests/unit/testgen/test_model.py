@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from peripety.testgen.model import TestGenConfig
+from peripety.testgen.types import TestGenConfig
 from support.repository import ROOT
 
 GUIDE = " ".join((ROOT / "docs" / "testgen.md").read_text(encoding="utf-8").split())

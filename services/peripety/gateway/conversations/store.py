@@ -24,20 +24,23 @@ from sqlalchemy import (
     update,
 )
 
-from peripety.durable.requests import RequestLog, request_table
+from peripety.core.idempotency.store import RequestRecords, request_table
+from peripety.core.storage.database import METADATA
+from peripety.core.validation import field_error
 from peripety.errors import ConflictError, NotFoundError
-from peripety.gateway.conversations.model import CommittedTurn, Done, StoredConversation, size_of
-from peripety.gateway.conversations.window import TurnSize
-from peripety.gateway.conversations.writing import (
-    read_charter,
-    read_spent,
-    read_turn,
-    write_charter,
-    write_spent,
-    write_turn,
+from peripety.gateway.conversations.conversation import (
+    IdempotentResult,
+    StoredConversation,
+    StoredTurn,
+    TurnSize,
+    decode_config,
+    decode_turn,
+    decode_usage_total,
+    encode_config,
+    encode_turn,
+    encode_usage_total,
+    estimate_turn_size,
 )
-from peripety.requests import refuse
-from peripety.storage import METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,14 +48,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from peripety.durable.requests import Request
-    from peripety.gateway.conversations.conversation import Turn
-    from peripety.gateway.model import Spent
-    from peripety.storage import Database
+    from peripety.core.idempotency.store import RequestKey
+    from peripety.core.storage.database import Database
+    from peripety.gateway.conversations.conversation import ConversationTurn
+    from peripety.gateway.types.response import UsageTotal
 
-__all__ = ["ConversationStore", "stale"]
 
-_conversations = Table(
+_conversation_table = Table(
     "conversations",
     METADATA,
     Column("conversation_id", Text, primary_key=True),
@@ -66,13 +68,13 @@ _conversations = Table(
     Index("conversations_newest_first", "created", "conversation_id"),
 )
 
-_turns = Table(
+_turn_table = Table(
     "conversation_turns",
     METADATA,
     Column(
         "conversation_id",
         Text,
-        ForeignKey(_conversations.c.conversation_id, ondelete="CASCADE"),
+        ForeignKey(_conversation_table.c.conversation_id, ondelete="CASCADE"),
         primary_key=True,
     ),
     Column("number", BigInteger, primary_key=True),
@@ -83,13 +85,13 @@ _turns = Table(
     Column("committed", BigInteger, nullable=False),
 )
 
-_requests = request_table(
+_request_table = request_table(
     "conversation_requests",
     Column("conversation_id", Text, nullable=False),
     Column("turn", BigInteger, nullable=False),
 )
 
-_FIELDS = list(_conversations.c)
+_FIELDS = list(_conversation_table.c)
 
 
 class ConversationStore:
@@ -105,9 +107,9 @@ class ConversationStore:
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         self._database = database
         self._now = now
-        self._log = RequestLog(_requests, now)
+        self._log = RequestRecords(_request_table, now)
 
-    async def done_by(self, request: Request) -> Done | None:
+    async def done_by(self, request: RequestKey) -> IdempotentResult | None:
         """Return the effect of an earlier request with the same id, if there is one.
 
         Raises:
@@ -116,13 +118,13 @@ class ConversationStore:
         async with self._database.read() as connection:
             return await self._done_by(connection, request)
 
-    async def create(self, conversation: StoredConversation, request: Request) -> StoredConversation:
+    async def create(self, conversation: StoredConversation, request: RequestKey) -> StoredConversation:
         """Store a new conversation; if the request already created one, return that."""
         async with self._database.write(f"request {request.request_id}") as connection:
             done = await self._done_by(connection, request)
             if done is not None:
-                return await _read(connection, done.conversation_id)
-            await connection.execute(insert(_conversations).values(_row(conversation)))
+                return await _load_conversation(connection, done.conversation_id)
+            await connection.execute(insert(_conversation_table).values(_to_row(conversation)))
             await self._record(connection, request, conversation.conversation_id)
         return conversation
 
@@ -133,7 +135,7 @@ class ConversationStore:
             NotFoundError: it does not exist.
         """
         async with self._database.read() as connection:
-            return await _read(connection, conversation_id)
+            return await _load_conversation(connection, conversation_id)
 
     async def newest(self, before: tuple[Any, ...] | None, limit: int) -> list[StoredConversation]:
         """Return conversations, newest first.
@@ -142,30 +144,32 @@ class ConversationStore:
             before: creation time and id of the last conversation of the previous page.
             limit: the maximum number of conversations.
         """
-        columns = (_conversations.c.created, _conversations.c.conversation_id)
+        columns = (_conversation_table.c.created, _conversation_table.c.conversation_id)
         query = select(*_FIELDS).order_by(*(column.desc() for column in columns))
         if before is not None:
             query = query.where(tuple_(*columns) < before)
         async with self._database.read() as connection:
-            return [_conversation(row) for row in await connection.execute(query.limit(limit))]
+            return [_from_row(row) for row in await connection.execute(query.limit(limit))]
 
-    async def turns(
-        self, conversation_id: str, after: int = 0, limit: int | None = None
-    ) -> list[CommittedTurn]:
+    async def turns(self, conversation_id: str, after: int = 0, limit: int | None = None) -> list[StoredTurn]:
         """Return the turns after a number, oldest first."""
-        query = select(_turns).where(_turns.c.conversation_id == conversation_id, _turns.c.number > after)
+        query = select(_turn_table).where(
+            _turn_table.c.conversation_id == conversation_id, _turn_table.c.number > after
+        )
         async with self._database.read() as connection:
-            rows = await connection.execute(query.order_by(_turns.c.number).limit(limit))
-            return [CommittedTurn(row.number, read_turn(row.turn), row.committed) for row in rows]
+            rows = await connection.execute(query.order_by(_turn_table.c.number).limit(limit))
+            return [StoredTurn(row.number, decode_turn(row.turn), row.committed) for row in rows]
 
     async def sizes(self, conversation_id: str) -> list[TurnSize]:
         """Return the estimated prompt size of each turn, oldest first."""
-        query = select(_turns.c.said_tokens, _turns.c.answer_tokens, _turns.c.may_be_first)
-        query = query.where(_turns.c.conversation_id == conversation_id).order_by(_turns.c.number)
+        query = select(_turn_table.c.said_tokens, _turn_table.c.answer_tokens, _turn_table.c.may_be_first)
+        query = query.where(_turn_table.c.conversation_id == conversation_id).order_by(_turn_table.c.number)
         async with self._database.read() as connection:
             return [TurnSize(*row) for row in await connection.execute(query)]
 
-    async def commit(self, asked: StoredConversation, turn: Turn, spent: Spent, request: Request) -> None:
+    async def commit(
+        self, asked: StoredConversation, turn: ConversationTurn, spent: UsageTotal, request: RequestKey
+    ) -> None:
         """Append a turn to its conversation.
 
         Args:
@@ -180,39 +184,41 @@ class ConversationStore:
         """
         conversation_id, number = asked.conversation_id, asked.turn_count + 1
         async with self._database.write(f"conversation {conversation_id}") as connection:
-            conversation = await _read(connection, conversation_id)
+            conversation = await _load_conversation(connection, conversation_id)
             # The count alone is not enough: turns may have been rewound and replaced.
             if (conversation.turn_count, conversation.updated) != (asked.turn_count, asked.updated):
-                raise stale(conversation_id, conversation.turn_count)
-            now, size = self._now(), size_of(turn.said, turn.completion.message)
+                raise stale_turn_error(conversation_id, conversation.turn_count)
+            now, size = self._now(), estimate_turn_size(turn.said, turn.completion.message)
             await connection.execute(
-                insert(_turns).values(
+                insert(_turn_table).values(
                     conversation_id=conversation_id,
                     number=number,
-                    turn=write_turn(turn),
+                    turn=encode_turn(turn),
                     said_tokens=size.said,
                     answer_tokens=size.answered,
                     may_be_first=size.may_be_first,
                     committed=now,
                 )
             )
-            await _change(
+            await _update_conversation(
                 connection,
                 conversation_id,
                 turn_count=number,
-                spent=write_spent(conversation.spent + spent),
+                spent=encode_usage_total(conversation.spent + spent),
                 updated=now,
             )
             await self._record(connection, request, conversation_id, number)
 
-    async def spend(self, conversation_id: str, spent: Spent) -> None:
+    async def spend(self, conversation_id: str, spent: UsageTotal) -> None:
         """Add the usage of a turn that was not stored."""
         async with self._database.write(f"conversation {conversation_id}") as connection:
-            conversation = await _read(connection, conversation_id)
-            await _change(connection, conversation_id, spent=write_spent(conversation.spent + spent))
+            conversation = await _load_conversation(connection, conversation_id)
+            await _update_conversation(
+                connection, conversation_id, spent=encode_usage_total(conversation.spent + spent)
+            )
 
     async def fork(
-        self, conversation_id: str, new_id: str, turn_count: int | None, request: Request
+        self, conversation_id: str, new_id: str, turn_count: int | None, request: RequestKey
     ) -> StoredConversation:
         """Create a conversation with the first turns of another one.
 
@@ -223,24 +229,24 @@ class ConversationStore:
         async with self._database.write(f"conversation {conversation_id}") as connection:
             done = await self._done_by(connection, request)
             if done is not None:
-                return await _read(connection, done.conversation_id)
-            parent = await _read(connection, conversation_id)
+                return await _load_conversation(connection, done.conversation_id)
+            parent = await _load_conversation(connection, conversation_id)
             count = parent.turn_count if turn_count is None else turn_count
-            _check_count(count, parent)
+            _check_turn_count(count, parent)
             now = self._now()
             fork = StoredConversation(new_id, parent.charter, now, now, count, parent.conversation_id, count)
-            await connection.execute(insert(_conversations).values(_row(fork)))
-            columns = [column for column in _turns.c if column.name != "conversation_id"]
+            await connection.execute(insert(_conversation_table).values(_to_row(fork)))
+            columns = [column for column in _turn_table.c if column.name != "conversation_id"]
             shared = select(literal(new_id), *columns).where(
-                _turns.c.conversation_id == conversation_id, _turns.c.number <= count
+                _turn_table.c.conversation_id == conversation_id, _turn_table.c.number <= count
             )
             names = ["conversation_id", *(column.name for column in columns)]
-            await connection.execute(insert(_turns).from_select(names, shared))
+            await connection.execute(insert(_turn_table).from_select(names, shared))
             await self._record(connection, request, new_id)
         return fork
 
     async def rewind(
-        self, conversation_id: str, turn_count: int, expected: int | None, request: Request
+        self, conversation_id: str, turn_count: int, expected: int | None, request: RequestKey
     ) -> StoredConversation:
         """Remove the last turns of a conversation.
 
@@ -250,24 +256,28 @@ class ConversationStore:
             NotFoundError: the conversation does not exist.
         """
         async with self._database.write(f"conversation {conversation_id}") as connection:
-            conversation = await _read(connection, conversation_id)
+            conversation = await _load_conversation(connection, conversation_id)
             if await self._done_by(connection, request) is not None:
                 return conversation
             if expected is not None and expected != conversation.turn_count:
-                raise stale(conversation_id, conversation.turn_count)
-            _check_count(turn_count, conversation)
+                raise stale_turn_error(conversation_id, conversation.turn_count)
+            _check_turn_count(turn_count, conversation)
             await connection.execute(
-                delete(_turns).where(
-                    _turns.c.conversation_id == conversation_id, _turns.c.number > turn_count
+                delete(_turn_table).where(
+                    _turn_table.c.conversation_id == conversation_id, _turn_table.c.number > turn_count
                 )
             )
-            mine = (_requests.c.conversation_id == conversation_id) & (_requests.c.turn > turn_count)
-            await connection.execute(update(_requests).where(mine).values(turn=0))
-            await _change(connection, conversation_id, turn_count=turn_count, updated=self._now())
+            mine = (_request_table.c.conversation_id == conversation_id) & (
+                _request_table.c.turn > turn_count
+            )
+            await connection.execute(update(_request_table).where(mine).values(turn=0))
+            await _update_conversation(
+                connection, conversation_id, turn_count=turn_count, updated=self._now()
+            )
             await self._record(connection, request, conversation_id)
-            return await _read(connection, conversation_id)
+            return await _load_conversation(connection, conversation_id)
 
-    async def delete(self, conversation_id: str, request: Request) -> None:
+    async def delete(self, conversation_id: str, request: RequestKey) -> None:
         """Delete a conversation with its turns; its forks have their own copies.
 
         Raises:
@@ -276,52 +286,55 @@ class ConversationStore:
         async with self._database.write(f"conversation {conversation_id}") as connection:
             if await self._done_by(connection, request) is not None:
                 return
-            mine = _conversations.c.conversation_id == conversation_id
-            gone = await connection.execute(delete(_conversations).where(mine))
+            mine = _conversation_table.c.conversation_id == conversation_id
+            gone = await connection.execute(delete(_conversation_table).where(mine))
             if not gone.rowcount:
-                _unknown(conversation_id)
+                _raise_not_found(conversation_id)
             await self._record(connection, request, conversation_id)
 
-    async def _done_by(self, connection: AsyncConnection, request: Request) -> Done | None:
+    async def _done_by(self, connection: AsyncConnection, request: RequestKey) -> IdempotentResult | None:
         row = await self._log.find(connection, request)
-        return None if row is None else Done(row.conversation_id, row.turn)
+        return None if row is None else IdempotentResult(row.conversation_id, row.turn)
 
     async def _record(
-        self, connection: AsyncConnection, request: Request, conversation_id: str, turn: int = 0
+        self, connection: AsyncConnection, request: RequestKey, conversation_id: str, turn: int = 0
     ) -> None:
         await self._log.record(connection, request, conversation_id=conversation_id, turn=turn)
 
 
-async def _read(connection: AsyncConnection, conversation_id: str) -> StoredConversation:
-    query = select(*_FIELDS).where(_conversations.c.conversation_id == conversation_id)
+async def _load_conversation(connection: AsyncConnection, conversation_id: str) -> StoredConversation:
+    query = select(*_FIELDS).where(_conversation_table.c.conversation_id == conversation_id)
     row = (await connection.execute(query)).one_or_none()
-    return _unknown(conversation_id) if row is None else _conversation(row)
+    return _raise_not_found(conversation_id) if row is None else _from_row(row)
 
 
-async def _change(connection: AsyncConnection, conversation_id: str, **values: Any) -> None:
-    mine = _conversations.c.conversation_id == conversation_id
-    await connection.execute(update(_conversations).where(mine).values(**values))
+async def _update_conversation(connection: AsyncConnection, conversation_id: str, **values: Any) -> None:
+    mine = _conversation_table.c.conversation_id == conversation_id
+    await connection.execute(update(_conversation_table).where(mine).values(**values))
 
 
-def _row(conversation: StoredConversation) -> dict[str, Any]:
+def _to_row(conversation: StoredConversation) -> dict[str, Any]:
     plain = {name: getattr(conversation, name) for name in StoredConversation.__dataclass_fields__}
-    written = {"charter": write_charter(conversation.charter), "spent": write_spent(conversation.spent)}
+    written = {
+        "charter": encode_config(conversation.charter),
+        "spent": encode_usage_total(conversation.spent),
+    }
     return plain | written
 
 
-def _conversation(row: Row[Any]) -> StoredConversation:
+def _from_row(row: Row[Any]) -> StoredConversation:
     plain = {name: getattr(row, name) for name in StoredConversation.__dataclass_fields__}
     return StoredConversation(
-        **plain | {"charter": read_charter(row.charter), "spent": read_spent(row.spent)}
+        **plain | {"charter": decode_config(row.charter), "spent": decode_usage_total(row.spent)}
     )
 
 
-def _check_count(turn_count: int, conversation: StoredConversation) -> None:
+def _check_turn_count(turn_count: int, conversation: StoredConversation) -> None:
     if not 0 <= turn_count <= conversation.turn_count:
-        raise refuse(".turn_count", f"must be from 0 to {conversation.turn_count}, the number of turns")
+        raise field_error(".turn_count", f"must be from 0 to {conversation.turn_count}, the number of turns")
 
 
-def stale(conversation_id: str, turn_count: int) -> ConflictError:
+def stale_turn_error(conversation_id: str, turn_count: int) -> ConflictError:
     """Return the error of a change that expected another length of the conversation."""
     return ConflictError(
         f"conversation changed: it has {turn_count} turns; read it again, then retry",
@@ -330,7 +343,7 @@ def stale(conversation_id: str, turn_count: int) -> ConflictError:
     )
 
 
-def _unknown(conversation_id: str) -> NoReturn:
+def _raise_not_found(conversation_id: str) -> NoReturn:
     raise NotFoundError(
         f".conversation_id: unknown conversation: '{conversation_id[:64]}'", code="UNKNOWN_CONVERSATION"
     )

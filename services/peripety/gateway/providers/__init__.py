@@ -1,1 +1,1 @@
-"""Providers: adapters from neutral requests to provider calls, and from their answers to neutral events."""
+"""Model providers and their wire formats."""

@@ -1,32 +1,144 @@
-"""Provider registry of a process."""
+"""Providers of a process and their settings.
+
+Provider registry of a process.
+
+Provider settings: endpoints and requirements, from the configuration.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from peripety.config import Config, ProviderName
+from peripety.core.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError
-from peripety.gateway.catalogue import Catalogue
-from peripety.gateway.choosing import choose_provider, unknown_provider
-from peripety.gateway.providers.anthropic import MessagesWire
-from peripety.gateway.providers.base import Call
-from peripety.gateway.providers.gemini import GeminiWire
-from peripety.gateway.providers.http import HttpProvider
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.provider_selection import choose_provider, unknown_provider_error
+from peripety.gateway.providers.anthropic.response_stream import MessagesWire
+from peripety.gateway.providers.gemini.response_stream import GeminiWire
+from peripety.gateway.providers.http_provider import HttpProvider
+from peripety.gateway.providers.http_transport import StreamTimeouts
 from peripety.gateway.providers.ollama import OllamaWire
-from peripety.gateway.providers.openai import AZURE, DEEPSEEK, GENERIC, OPENAI, ChatCompletionsWire
-from peripety.gateway.providers.openai_responses import ResponsesWire
-from peripety.gateway.providers.settings import endpoint_of, is_set_up
-from peripety.gateway.providers.transport import Timeouts
+from peripety.gateway.providers.openai.dialect import AZURE, DEEPSEEK, GENERIC, OPENAI
+from peripety.gateway.providers.openai.response_stream import ChatCompletionsWire
+from peripety.gateway.providers.openai_responses.response_stream import ResponsesWire
+from peripety.gateway.providers.provider import Endpoint, ProviderCall
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import GenerateRequest
-    from peripety.gateway.providers.base import Provider
-    from peripety.gateway.providers.wire import Wire
+    from pydantic import SecretStr
 
-__all__ = ["WIRES", "Answerer", "Providers"]
+    from peripety.gateway.providers.provider import Provider
+    from peripety.gateway.providers.wire import WireProtocol
+    from peripety.gateway.types.request import GenerateRequest
 
-WIRES: dict[ProviderName, Wire] = {
+
+@dataclass(frozen=True, slots=True)
+class _ProviderRequirements:
+    """Required settings of a provider.
+
+    Attributes:
+        settings: the variables are `<settings>_API_BASE` and `<settings>_API_KEY`.
+        base_url: the default base URL; None if it has to be set.
+        key: whether a key is required.
+        other_key: a common alternative variable for the key.
+        model: the default model; None if it has to be set.
+        versions: version prefixes of its API paths; a base URL may end with one or not.
+    """
+
+    settings: str
+    base_url: str | None
+    key: bool
+    other_key: str = ""
+    model: str | None = None
+    versions: tuple[str, ...] = ()
+
+    @property
+    def base_variable(self) -> str:
+        return f"{self.settings}_API_BASE"
+
+    @property
+    def key_variable(self) -> str:
+        return f"{self.settings}_API_KEY"
+
+
+_OPENAI_REQUIREMENTS = _ProviderRequirements("OPENAI", "https://api.openai.com/v1", key=True)
+_REQUIREMENTS = {
+    ProviderName.OPENAI: _OPENAI_REQUIREMENTS,
+    ProviderName.OPENAI_RESPONSES: _OPENAI_REQUIREMENTS,
+    ProviderName.ANTHROPIC: _ProviderRequirements(
+        "ANTHROPIC", "https://api.anthropic.com", key=True, versions=("/v1",)
+    ),
+    ProviderName.GEMINI: _ProviderRequirements(
+        "GEMINI",
+        "https://generativelanguage.googleapis.com",
+        key=True,
+        other_key="GOOGLE_API_KEY",
+        versions=("/v1beta", "/v1"),
+    ),
+    ProviderName.DEEPSEEK: _ProviderRequirements("DEEPSEEK", "https://api.deepseek.com", key=True),
+    ProviderName.OLLAMA: _ProviderRequirements(
+        "OLLAMA", "http://127.0.0.1:11434", key=False, versions=("/v1", "/api")
+    ),
+    ProviderName.AZURE: _ProviderRequirements("AZURE", None, key=True, versions=("/openai/v1", "/openai")),
+    ProviderName.GENERIC: _ProviderRequirements("OPENAI", None, key=False),
+    ProviderName.SCRIPTED: _ProviderRequirements("SCRIPTED", None, key=False, model="scripted"),
+}
+
+
+def endpoint_of(name: ProviderName, config: Config) -> Endpoint:
+    """Return the endpoint of an HTTP provider.
+
+    Raises:
+        FailedPreconditionError: a setting is missing; the message names its variable.
+    """
+    needs = _requirements_of(name, config)
+    base_url, key = _configured_values(needs, config)
+    base_url = base_url or needs.base_url
+    if base_url is None:
+        raise _missing_setting_error(needs.base_variable, name, "server URL")
+    if needs.key and key is None:
+        raise _missing_setting_error(needs.key_variable, name, "API key")
+    # The configured model belongs to the configured provider.
+    model = config.model_name if name is config.model_provider else None
+    base_url = _strip_version(base_url.rstrip("/"), needs)
+    return Endpoint(name.value, base_url, key, model or needs.model, needs.base_variable, needs.key_variable)
+
+
+def is_configured(name: ProviderName, config: Config) -> bool:
+    """Return True if all required settings of the provider are present."""
+    if name not in _REQUIREMENTS:
+        return True
+    needs = _requirements_of(name, config)
+    base_url, key = _configured_values(needs, config)
+    return (key is not None or not needs.key) and (base_url or needs.base_url) is not None
+
+
+def _requirements_of(name: ProviderName, config: Config) -> _ProviderRequirements:
+    needs = _REQUIREMENTS[name]
+    configured = name is ProviderName.OLLAMA is config.model_provider
+    if configured and config.ollama_api_base is None and config.openai_api_base is not None:
+        # The variables of a self-hosted server apply to this kind of server too.
+        return replace(needs, settings="OPENAI")
+    return needs
+
+
+def _configured_values(needs: _ProviderRequirements, config: Config) -> tuple[str | None, SecretStr | None]:
+    base, key = needs.base_variable.lower(), needs.key_variable.lower()
+    return getattr(config, base), getattr(config, key) or getattr(config, needs.other_key.lower(), None)
+
+
+def _strip_version(base_url: str, needs: _ProviderRequirements) -> str:
+    ends = (end for end in needs.versions if base_url.endswith(end))
+    return base_url.removesuffix(next(ends, ""))
+
+
+def _missing_setting_error(variable: str, name: ProviderName, meaning: str) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"provider {name.value}: {meaning} is missing; set {variable}", code="PROVIDER_NOT_CONFIGURED"
+    )
+
+
+WIRES: dict[ProviderName, WireProtocol] = {
     ProviderName.OPENAI: ChatCompletionsWire(OPENAI),
     ProviderName.OPENAI_RESPONSES: ResponsesWire(),
     ProviderName.AZURE: ChatCompletionsWire(AZURE),
@@ -41,7 +153,7 @@ WIRES: dict[ProviderName, Wire] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answerer:
+class AnswerSource:
     """The model and account that would answer a request.
 
     Attributes:
@@ -55,7 +167,7 @@ class Answerer:
     account: str
 
 
-class Providers:
+class ProviderRegistry:
     """The providers of one process, each created on first use.
 
     Args:
@@ -68,17 +180,17 @@ class Providers:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._timeouts = Timeouts(
+        self._timeouts = StreamTimeouts(
             connect=config.provider_connect_seconds,
             first_event=config.provider_first_event_seconds,
             between_chunks=config.provider_pause_seconds,
             total=config.provider_total_seconds,
         )
-        self._catalogue = Catalogue.load(config.models)
+        self._catalogue = ModelCatalog.load(config.models)
         self._made: dict[ProviderName, Provider] = {}
         self._default = self._get(config.model_provider)
 
-    def select(self, request: GenerateRequest, model: str | None = None) -> tuple[Provider, Call]:
+    def select(self, request: GenerateRequest, model: str | None = None) -> tuple[Provider, ProviderCall]:
         """Return the provider for a request, and the call to make.
 
         Args:
@@ -91,7 +203,7 @@ class Providers:
         """
         chosen, name = choose_provider(model or request.model, self._config.model_provider, self._is_set_up)
         if chosen is None:
-            raise unknown_provider()
+            raise unknown_provider_error()
         provider = self._get(chosen)
         name = name or provider.model or ""
         if not name:
@@ -100,14 +212,14 @@ class Providers:
                 f" {provider.name}/<model> in the request",
                 code="PROVIDER_NOT_CONFIGURED",
             )
-        return provider, Call(request, name, self._catalogue.find(provider.name, name))
+        return provider, ProviderCall(request, name, self._catalogue.find(provider.name, name))
 
-    def answerer(self, request: GenerateRequest) -> Answerer:
+    def answerer(self, request: GenerateRequest) -> AnswerSource:
         """Return the model and account that would answer a request; raises the errors of `first`."""
         provider, call = self.first(request)
-        return Answerer(provider.name, call.model, provider.account)
+        return AnswerSource(provider.name, call.model, provider.account)
 
-    def first(self, request: GenerateRequest) -> tuple[Provider, Call]:
+    def first(self, request: GenerateRequest) -> tuple[Provider, ProviderCall]:
         """Return the first configured provider among the request's model and its fallbacks, and the call.
 
         Raises:
@@ -132,7 +244,7 @@ class Providers:
             await provider.aclose()
 
     def _is_set_up(self, name: ProviderName) -> bool:
-        return is_set_up(name, self._config)
+        return is_configured(name, self._config)
 
     def _get(self, name: ProviderName) -> Provider:
         if name not in self._made:
@@ -142,7 +254,7 @@ class Providers:
     def _make(self, name: ProviderName) -> Provider:
         if name is ProviderName.OFFLINE:
             # Imported lazily: its language data is loaded only if it answers.
-            from peripety.gateway.providers.offline import OfflineProvider  # noqa: PLC0415
+            from peripety.gateway.providers.offline.provider import OfflineProvider  # noqa: PLC0415
 
             return OfflineProvider()
         return HttpProvider(endpoint_of(name, self._config), WIRES[name], self._timeouts)

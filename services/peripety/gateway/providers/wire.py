@@ -10,16 +10,14 @@ if TYPE_CHECKING:
 
     from pydantic import SecretStr
 
-    from peripety.gateway.model import SchemaMethod, SchemaReport
-    from peripety.gateway.providers.base import Call, Delta, Finished
-    from peripety.gateway.providers.failures import Failures, Vocabulary
-    from peripety.gateway.providers.framing import Framing
-
-__all__ = ["Answer", "Body", "Counting", "Wire"]
+    from peripety.gateway.providers.error_mapping import ErrorMapper, ErrorVocabulary
+    from peripety.gateway.providers.provider import AnswerFinished, Delta, ProviderCall
+    from peripety.gateway.providers.stream_framing import StreamFraming
+    from peripety.gateway.types.response import SchemaMethod, SchemaReport
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class RequestBody:
     """A call in a provider's form.
 
     Attributes:
@@ -37,7 +35,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class TokenCountRequest:
     """A token-count request for a call.
 
     Attributes:
@@ -51,7 +49,7 @@ class Counting:
     field: str
 
 
-class Answer(Protocol):
+class AnswerDecoder(Protocol):
     """State of one answer: decodes its stream strictly, and detects truncation."""
 
     @property
@@ -73,7 +71,7 @@ class Answer(Protocol):
         """
         ...
 
-    def finish(self) -> Finished:
+    def finish(self) -> AnswerFinished:
         """Return the end of the answer, after the last event.
 
         Raises:
@@ -82,23 +80,23 @@ class Answer(Protocol):
         ...
 
 
-class Wire(Protocol):
+class WireProtocol(Protocol):
     """Wire protocol of one provider; stateless."""
 
-    framing: Framing
+    framing: StreamFraming
     """Framing of the provider's answers."""
-    vocabulary: Vocabulary
+    vocabulary: ErrorVocabulary
     """The provider's names of errors."""
 
-    def path(self, call: Call) -> str:
+    def path(self, call: ProviderCall) -> str:
         """Return the path of a call, relative to the base URL."""
         ...
 
-    def headers(self, call: Call, key: SecretStr | None) -> Mapping[str, str]:
+    def headers(self, call: ProviderCall, key: SecretStr | None) -> Mapping[str, str]:
         """Return the required headers, with the credentials."""
         ...
 
-    def body(self, call: Call) -> Body:
+    def body(self, call: ProviderCall) -> RequestBody:
         """Return the body of a call.
 
         Raises:
@@ -106,10 +104,10 @@ class Wire(Protocol):
         """
         ...
 
-    def answer(self, call: Call, body: Body, failures: Failures) -> Answer:
+    def answer(self, call: ProviderCall, body: RequestBody, failures: ErrorMapper) -> AnswerDecoder:
         """Return the decoder of the answer to a call with this body."""
         ...
 
-    def counting(self, call: Call) -> Counting | None:
+    def counting(self, call: ProviderCall) -> TokenCountRequest | None:
         """Return the token-count request for a call; None if the provider does not count."""
         ...

@@ -1,1 +1,1 @@
-"""Subjects of tests: a compiled scenario, a policy, or a command."""
+"""Subjects under test."""

@@ -8,40 +8,37 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Finding, InvalidArgumentError, PeripetyError
-from peripety.policies.analysis.comparing import compare
-from peripety.policies.analysis.verdicts import Equivalent, Unreachable
-from peripety.policies.arguments import violations
-from peripety.policies.directing.wording import about_aim
-from peripety.policies.model import Expectation, TestScenario
-from peripety.policies.mutating.changes import variant
-from peripety.policies.mutating.mutating import Run, told
-from peripety.policies.mutating.operators import mutations
-from peripety.policies.verifying.coverage import reaching
-from peripety.policies.verifying.exploring import explore
-from peripety.policies.verifying.suite import Suite
-from peripety.policies.verifying.targets import aims
-from peripety.testgen.model import Draft, TaskContext, TestStatus
-from peripety.testgen.subjects.pairs import pairs
-from peripety.testgen.subjects.shapes import Shape
-from peripety.testgen.subjects.subject import Ran, SubjectKind, Target
+from peripety.policy.analysis.equivalence import Equivalent, Unreachable, compare_variants
+from peripety.policy.coverage_generation.gap_scenarios import describe_target
+from peripety.policy.mutation.operators import iter_mutations, mutated_rules
+from peripety.policy.mutation.runner import MutantRun, to_report
+from peripety.policy.rule_paths import argument_violations
+from peripety.policy.types import Expectation, TestScenario
+from peripety.policy.verification.coverage import (
+    EvaluatedSuite,
+    coverage_targets,
+    find_reaching_requests,
+    reaching_scenarios,
+)
+from peripety.testgen.subjects.subject import BodySchema, RunResult, SubjectKind, SubjectTarget, pairwise
+from peripety.testgen.types import DraftTest, TaskContext, TestStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from peripety.policies.mutating.changes import Mutation
-    from peripety.quality import Mutant
-    from peripety.testgen.model import TestCase
+    from peripety.core.mutation import Mutant
+    from peripety.policy.mutation.operators import PolicyMutation
+    from peripety.testgen.types import TestCase
 
-__all__ = ["PolicySubject", "scenario_of"]
 
-_MOST_FLOOR = 64
-_MOST_OF_TOOL = 8
-_MOST_OBSERVED = 1_000
-_LONGEST = 60_000
-_EXPECTED = tuple(expectation.value for expectation in Expectation)
-_CATEGORIES = {"allow": "allowed", "deny": "denied", "escalate": "escalated"}
+_MAX_BASELINE_TESTS = 64
+_MAX_TESTS_PER_TOOL = 8
+_MAX_OBSERVED_CHARACTERS = 1_000
+_MAX_STRING_LENGTH = 60_000
+_EXPECTATION_VALUES = tuple(expectation.value for expectation in Expectation)
+_CATEGORY_BY_DECISION = {"allow": "allowed", "deny": "denied", "escalate": "escalated"}
 _BODY_SCHEMA = {
     "type": "object",
     "description": "A tool call, and the expected decision of the policy.",
@@ -53,12 +50,12 @@ _BODY_SCHEMA = {
             "description": "The arguments of the call: a JSON object, or its text.",
         },
         "roles": {"type": "array", "items": {"type": "string"}, "description": "Roles of the caller."},
-        "expected": {"type": "string", "enum": [*_EXPECTED]},
+        "expected": {"type": "string", "enum": [*_EXPECTATION_VALUES]},
     },
     "required": ["server_name", "tool_name", "arguments", "roles", "expected"],
     "additionalProperties": False,
 }
-_SHAPE = Shape(_BODY_SCHEMA)
+_BODY_FORM = BodySchema(_BODY_SCHEMA)
 
 
 class PolicySubject:
@@ -72,7 +69,7 @@ class PolicySubject:
     context = TaskContext.POLICY
     body_schema: Mapping[str, Any] = _BODY_SCHEMA
 
-    def __init__(self, policy: sim.Policy) -> None:
+    def __init__(self, policy: engine.Policy) -> None:
         self._policy = policy
         self._reached: dict[str, frozenset[str]] = {}
         self._tools = {(tool["server_name"], tool["tool_name"]): tool for tool in policy.spec["tools"]}
@@ -83,22 +80,24 @@ class PolicySubject:
         return {"policy": self._policy.spec}
 
     @cached_property
-    def targets(self) -> Sequence[Target]:
+    def targets(self) -> Sequence[SubjectTarget]:
         """Rules, both values of clauses, and both sides of boundaries."""
-        reached = zip(self._aims, explore(self._policy, self._aims), strict=True)
+        reached = zip(self._aims, find_reaching_requests(self._policy, self._aims), strict=True)
         return tuple(
-            Target(aim.kind, aim.path, about_aim(self._policy, aim), not isinstance(how, Unreachable))
+            SubjectTarget(
+                aim.kind, aim.path, describe_target(self._policy, aim), not isinstance(how, Unreachable)
+            )
             for aim, how in reached
         )
 
     @cached_property
     def mutants(self) -> Sequence[Mutant]:
         """Mutants of the rules."""
-        return tuple(told((), Run(mutation, 0, None)) for mutation in self._mutations.values())
+        return tuple(to_report((), MutantRun(mutation, 0, None)) for mutation in self._mutations.values())
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return invalid requests, and arguments that the tool rejects."""
-        return _SHAPE.misshapen(body) or [*self._problems(body)]
+        return _BODY_FORM.misshapen(body) or [*self._problems(body)]
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
         """Return a finding for an unknown tool, which every policy denies."""
@@ -109,32 +108,32 @@ class PolicySubject:
 
     def same_input(self, body: Mapping[str, Any]) -> Any:
         """Return the request."""
-        request = scenario_of(body).request
+        request = parse_scenario_body(body).request
         arguments = dict(request.arguments)
         return [request.server_name, request.tool_name, arguments, sorted({*request.roles})]
 
-    def run(self, test: TestCase) -> Ran:
+    def run(self, test: TestCase) -> RunResult:
         """Decide the request once."""
         try:
-            scenario = scenario_of(test.body or {})
+            scenario = parse_scenario_body(test.body or {})
             decided = self._policy.decide(scenario.request)
         except PeripetyError as error:
             finding = Finding("REQUEST_INVALID", "", error.message)
-            return Ran(TestStatus.NOT_EXECUTABLE, "", "", (finding,))
+            return RunResult(TestStatus.NOT_EXECUTABLE, "", "", (finding,))
         by = f" by {decided.rule_id}" if decided.rule_id else " by default"
-        observed = f"{decided.decision.value}{by}: {'; '.join(decided.reasons)}"[:_MOST_OBSERVED]
+        observed = f"{decided.decision.value}{by}: {'; '.join(decided.reasons)}"[:_MAX_OBSERVED_CHARACTERS]
         trace = sha256(repr(decided).encode()).hexdigest()
         if scenario.expected_decision.is_met_by(decided.decision):
-            return Ran(TestStatus.PASSED, observed, trace, (), self._covered(scenario))
+            return RunResult(TestStatus.PASSED, observed, trace, (), self._covered(scenario))
         wanted = scenario.expected_decision.value
         message = f"the policy decides {decided.decision.value}; expected {wanted}"
-        return Ran(
+        return RunResult(
             TestStatus.FAILED, observed, trace, (Finding("EXPECTATION_NOT_MET", "/expected", message),)
         )
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
         """Return the mutants that make another decision."""
-        suite = Suite(self._policy, [scenario_of(test.body or {})])
+        suite = EvaluatedSuite(self._policy, [parse_scenario_body(test.body or {})])
         asked = [mutant_id for mutant_id in self._mutations if mutant_id in among]
         failing = suite.failing([self._mutations[mutant_id].rules for mutant_id in asked])
         return frozenset(mutant_id for mutant_id, by in zip(asked, failing, strict=True) if by)
@@ -143,55 +142,63 @@ class PolicySubject:
         """Return the mutants that are proved equivalent."""
         asked = [mutant_id for mutant_id in self._mutations if mutant_id in among]
         rules = self._policy.rules
-        verdicts = compare(self._policy, [variant(rules, self._mutations[mutant_id]) for mutant_id in asked])
+        verdicts = compare_variants(
+            self._policy, [mutated_rules(rules, self._mutations[mutant_id]) for mutant_id in asked]
+        )
         same = (isinstance(verdict, Equivalent) for verdict in verdicts)
         return frozenset(mutant_id for mutant_id, is_same in zip(asked, same, strict=True) if is_same)
 
-    def floor(self) -> Iterator[Draft]:
+    def floor(self) -> Iterator[DraftTest]:
         """Yield calls of every tool, with pairwise boundary values and the roles in conditions."""
-        return islice(self._floor(), _MOST_FLOOR)
+        return islice(self._floor(), _MAX_BASELINE_TESTS)
 
     @cached_property
     def _aims(self) -> Any:
-        return aims(self._policy)
+        return coverage_targets(self._policy)
 
     @cached_property
-    def _mutations(self) -> dict[str, Mutation]:
-        return {mutation.mutant_id: mutation for mutation in mutations(self._policy)}
+    def _mutations(self) -> dict[str, PolicyMutation]:
+        return {mutation.mutant_id: mutation for mutation in iter_mutations(self._policy)}
 
     def _covered(self, scenario: TestScenario) -> frozenset[str]:
         """Return the targets that a passing scenario reaches; the result is cached."""
         key = repr(scenario)
         if key not in self._reached:
-            found = zip(self._aims, reaching(Suite(self._policy, [scenario]), self._aims), strict=True)
+            found = zip(
+                self._aims,
+                reaching_scenarios(EvaluatedSuite(self._policy, [scenario]), self._aims),
+                strict=True,
+            )
             self._reached[key] = frozenset(f"{aim.kind}:{aim.path}" for aim, by in found if by)
         return self._reached[key]
 
     def _problems(self, body: Mapping[str, Any]) -> Iterator[Finding]:
         try:
-            request = scenario_of(body).request
+            request = parse_scenario_body(body).request
             self._policy.prepare([request])
         except InvalidArgumentError as error:
             yield Finding("REQUEST_INVALID", "", error.message)
             return
         tool = self._tools.get((request.server_name, request.tool_name))
         if tool is not None:
-            for found in violations(tool.get("input_schema"), request.arguments):
+            for found in argument_violations(tool.get("input_schema"), request.arguments):
                 message = f"the tool rejects the call: {found.message}"
                 yield Finding("ARGUMENTS_REFUSED", f"/arguments{found.path}", message)
 
-    def _floor(self) -> Iterator[Draft]:
-        roles = [[], *([role] for role in sorted(_roles(self._policy.spec)))]
+    def _floor(self) -> Iterator[DraftTest]:
+        roles = [[], *([role] for role in sorted(_collect_roles(self._policy.spec)))]
         for server_name, tool_name in sorted(self._tools):
             schema = self._tools[server_name, tool_name].get("input_schema") or {}
-            factors: dict[str, Sequence[Any]] = {f"/{name}": values for name, values in _choices(schema)}
-            for row in islice(pairs({**factors, "roles": roles}), _MOST_OF_TOOL):
+            factors: dict[str, Sequence[Any]] = {
+                f"/{name}": values for name, values in _argument_values(schema)
+            }
+            for row in islice(pairwise({**factors, "roles": roles}), _MAX_TESTS_PER_TOOL):
                 arguments = {name[1:]: value for name, value in row.items() if name != "roles"}
-                if violations(schema, arguments):
+                if argument_violations(schema, arguments):
                     continue
-                request = sim.ToolRequest(server_name, tool_name, arguments, tuple(row["roles"]))
+                request = engine.ToolRequest(server_name, tool_name, arguments, tuple(row["roles"]))
                 decision = self._policy.decide(request).decision.value
-                yield Draft(
+                yield DraftTest(
                     f"{tool_name}_{decision}",
                     json.dumps([server_name, tool_name, arguments, row["roles"]], ensure_ascii=False),
                     decision,
@@ -204,11 +211,11 @@ class PolicySubject:
                         "roles": row["roles"],
                         "expected": decision,
                     },
-                    _CATEGORIES[decision],
+                    _CATEGORY_BY_DECISION[decision],
                 )
 
 
-def scenario_of(body: Mapping[str, Any]) -> TestScenario:
+def parse_scenario_body(body: Mapping[str, Any]) -> TestScenario:
     """Parse a body as a scenario.
 
     Raises:
@@ -216,39 +223,39 @@ def scenario_of(body: Mapping[str, Any]) -> TestScenario:
     """
     arguments = body.get("arguments") or {}
     if isinstance(arguments, str):
-        arguments = _parsed(arguments)
+        arguments = _parse_arguments(arguments)
     if not isinstance(arguments, dict):
         raise InvalidArgumentError("arguments: not a JSON object", code="REQUEST_INVALID")
     try:
         expected = Expectation(body["expected"])
         server_name, tool_name = str(body["server_name"]), str(body["tool_name"])
     except (KeyError, ValueError):
-        told = ", ".join(_EXPECTED)
+        told = ", ".join(_EXPECTATION_VALUES)
         raise InvalidArgumentError(
             f"requires server_name, tool_name, and expected as one of {told}", code="REQUEST_INVALID"
         ) from None
     roles = tuple(map(str, body.get("roles") or ()))
-    return TestScenario("", sim.ToolRequest(server_name, tool_name, arguments, roles), expected)
+    return TestScenario("", engine.ToolRequest(server_name, tool_name, arguments, roles), expected)
 
 
-def _parsed(text: str) -> Any:
+def _parse_arguments(text: str) -> Any:
     if text.strip().lower() in {"", "null", "none"}:
         return {}
     try:
-        return sim.parse(text)
+        return engine.parse(text)
     except PeripetyError as error:
         raise InvalidArgumentError(f"arguments: not JSON: {error.message}", code="REQUEST_INVALID") from None
 
 
-def _choices(schema: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+def _argument_values(schema: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield the boundary values of each argument, or a plain value of its type."""
     for name, argument in sorted((schema.get("properties") or {}).items()):
-        values = [*_values(argument)] if isinstance(argument, dict) else []
+        values = [*_boundary_values(argument)] if isinstance(argument, dict) else []
         if values:
             yield name, values
 
 
-def _values(schema: Mapping[str, Any]) -> Iterator[Any]:
+def _boundary_values(schema: Mapping[str, Any]) -> Iterator[Any]:
     if schema.get("enum"):
         yield from schema["enum"]
         return
@@ -263,19 +270,19 @@ def _values(schema: Mapping[str, Any]) -> Iterator[Any]:
             bounds = [schema[name] for name in ("minimum", "maximum") if name in schema]
             yield from bounds or (0, 1)
         case "string" if not schema.get("examples"):
-            yield "a" * min(max(1, schema.get("minLength") or 0), _LONGEST)
+            yield "a" * min(max(1, schema.get("minLength") or 0), _MAX_STRING_LENGTH)
         case "array":
             items = schema.get("items") or {"type": "string"}
-            inner = next(_values(items), None) if isinstance(items, dict) else None
+            inner = next(_boundary_values(items), None) if isinstance(items, dict) else None
             yield [] if inner is None else [inner]
 
 
-def _roles(part: Any) -> set[str]:
+def _collect_roles(part: Any) -> set[str]:
     """Return the roles in conditions."""
     if isinstance(part, list):
-        return set().union(*map(_roles, part)) if part else set()
+        return set().union(*map(_collect_roles, part)) if part else set()
     if not isinstance(part, dict):
         return set()
     named = part.get("roles")
     found = {role for role in named if isinstance(role, str)} if isinstance(named, list) else set()
-    return found.union(*map(_roles, part.values()))
+    return found.union(*map(_collect_roles, part.values()))

@@ -1,4 +1,11 @@
-"""Port to the subjects of tests."""
+"""The port of subjects, body schema, pairwise values.
+
+Pairwise combinations of values: a covering array of strength two.
+
+Validation of the form of test bodies, which models may get wrong.
+
+Port to the subjects of tests.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +13,95 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from covertable import make
+
+from peripety.engine.schema_validation import validate_against_schema
+from peripety.errors import Finding
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from peripety.errors import Finding
-    from peripety.quality import Mutant
-    from peripety.testgen.model import Draft, TaskContext, TestCase, TestStatus
+    from peripety.core.mutation import Mutant
+    from peripety.testgen.types import DraftTest, TaskContext, TestCase, TestStatus
 
-__all__ = ["Ran", "Subject", "SubjectKind", "Target"]
+
+_MAX_VALUES = 16
+"""Limit per factor; the time for combinations grows much faster than the number of values."""
+
+_MAX_PAIRS = 4_000
+"""Limit for all factors, for the same reason; so many take two or three seconds."""
+
+
+def pairwise(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return rows in which every pair of values of two factors occurs.
+
+    At most 16 values of each factor are combined, or fewer if the number of pairs exceeds the limit. If there
+    are too many factors, only the first ones are combined, and the others have their first value.
+
+    Args:
+        values: the values of each factor by its name; at least one of each.
+
+    Returns:
+        The rows, in a deterministic order; one empty row without factors.
+    """
+    if not values:
+        return [{}]
+    places = {name: [*range(count)] for name, count in _combined_counts(values).items()}
+    rows = make(places, strength=min(2, len(places)))
+    return [{name: values[name][row.get(name, 0)] for name in values} for row in rows]
+
+
+def _combined_counts(values: Mapping[str, Sequence[Any]]) -> dict[str, int]:
+    """Return the number of combined values of each factor, without the factors that are not combined."""
+    for most in range(_MAX_VALUES, 1, -1):
+        counts = {name: min(len(choices), most) for name, choices in values.items()}
+        if _count_pairs(counts.values()) <= _MAX_PAIRS:
+            return counts
+    while _count_pairs(counts.values()) > _MAX_PAIRS:
+        counts.popitem()
+    return counts
+
+
+def _count_pairs(counts: Iterable[int]) -> int:
+    among, so_far = 0, 0
+    for count in counts:
+        among += so_far * count
+        so_far += count
+    return among
+
+
+class BodySchema:
+    """The form of the bodies of a kind of subject, with all members optional.
+
+    Args:
+        body_schema: the schema as shown to the model.
+    """
+
+    def __init__(self, body_schema: Mapping[str, Any]) -> None:
+        self._schema = _lenient_schema(body_schema)
+
+    def misshapen(self, body: Mapping[str, Any]) -> list[Finding]:
+        """Return the values of a wrong type; nulls count as missing."""
+        return [
+            Finding("BODY_INVALID", found.path, found.message)
+            for found in validate_against_schema(self._schema, _drop_nulls(body))
+        ]
+
+
+def _lenient_schema(schema: Any) -> Any:
+    """Return a schema of types only: members are optional, others are allowed, enums accept any text."""
+    if isinstance(schema, list):
+        return [_lenient_schema(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    asked = {"required", "additionalProperties", "enum"}
+    return {key: _lenient_schema(part) for key, part in schema.items() if key not in asked}
+
+
+def _drop_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _drop_nulls(part) for key, part in value.items() if part is not None}
+    return value
 
 
 class SubjectKind(Enum):
@@ -25,7 +113,7 @@ class SubjectKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SubjectTarget:
     """A part of a subject that tests can cover.
 
     Attributes:
@@ -47,7 +135,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunResult:
     """The result of one run of a test.
 
     Attributes:
@@ -92,7 +180,7 @@ class Subject(Protocol):
         ...
 
     @property
-    def targets(self) -> Sequence[Target]:
+    def targets(self) -> Sequence[SubjectTarget]:
         """All targets, in a stable order."""
         ...
 
@@ -116,7 +204,7 @@ class Subject(Protocol):
         """Return the input part of a body, without expectations: JSON, in canonical order."""
         ...
 
-    def run(self, test: TestCase) -> Ran:
+    def run(self, test: TestCase) -> RunResult:
         """Run a test once."""
         ...
 
@@ -128,7 +216,7 @@ class Subject(Protocol):
         """Return the given mutants that are proved equivalent to the subject."""
         ...
 
-    def floor(self) -> Iterable[Draft]:
+    def floor(self) -> Iterable[DraftTest]:
         """Yield baseline tests, which follow from the schema: boundary values and pairs of values.
 
         They expect the current behaviour of the subject. Their categories are those of the context.

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from conformance.simulator.cases import TOOL
 from conformance.simulator.observation import Counts, Observation, Raised
-from peripety.simulator.model import Stop
+from peripety.llmsim.types import SimStopReason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from anthropic.types import ParsedMessage, Usage
 
     from conformance.simulator.cases import Question
-
-__all__ = ["Anthropic"]
 
 
 class Labelled(BaseModel):
@@ -33,13 +31,13 @@ class Anthropic:
 
     name = "Anthropic"
     package = "anthropic"
-    stops: Mapping[Stop, str] = {
-        Stop.END: "end_turn",
-        Stop.TOOL_USE: "tool_use",
-        Stop.LENGTH: "max_tokens",
-        Stop.STOP_SEQUENCE: "stop_sequence",
-        Stop.REFUSAL: "refusal",
-        Stop.CONTENT_FILTER: "refusal",
+    stops: Mapping[SimStopReason, str] = {
+        SimStopReason.END: "end_turn",
+        SimStopReason.TOOL_USE: "tool_use",
+        SimStopReason.LENGTH: "max_tokens",
+        SimStopReason.STOP_SEQUENCE: "stop_sequence",
+        SimStopReason.REFUSAL: "refusal",
+        SimStopReason.CONTENT_FILTER: "refusal",
     }
     raises: Mapping[str, Raised] = {
         "auth_error": Raised("AuthenticationError", 401),

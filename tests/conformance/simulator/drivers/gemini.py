@@ -9,14 +9,13 @@ from google.genai import errors, types
 
 from conformance.simulator.cases import SCHEMA, TOOL
 from conformance.simulator.observation import Counts, Observation, Raised
-from peripety.simulator.model import Stop
+from peripety.llmsim.types import SimStopReason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.simulator.cases import Question
 
-__all__ = ["Gemini"]
 
 _MODEL = "gemini-3.5-flash"  # wants its signatures back
 
@@ -26,13 +25,13 @@ class Gemini:
 
     name = "Gemini"
     package = "google-genai"
-    stops: Mapping[Stop, str] = {
-        Stop.END: "STOP",
-        Stop.TOOL_USE: "STOP",
-        Stop.STOP_SEQUENCE: "STOP",
-        Stop.LENGTH: "MAX_TOKENS",
-        Stop.REFUSAL: "PROHIBITED_CONTENT",
-        Stop.CONTENT_FILTER: "SAFETY",
+    stops: Mapping[SimStopReason, str] = {
+        SimStopReason.END: "STOP",
+        SimStopReason.TOOL_USE: "STOP",
+        SimStopReason.STOP_SEQUENCE: "STOP",
+        SimStopReason.LENGTH: "MAX_TOKENS",
+        SimStopReason.REFUSAL: "PROHIBITED_CONTENT",
+        SimStopReason.CONTENT_FILTER: "SAFETY",
     }
     raises: Mapping[str, Raised] = {
         "auth_error": Raised("ClientError", 400),

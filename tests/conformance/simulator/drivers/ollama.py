@@ -9,14 +9,12 @@ import ollama
 
 from conformance.simulator.cases import SCHEMA, TOOL
 from conformance.simulator.observation import Counts, Observation, Raised
-from peripety.simulator.model import Stop
+from peripety.llmsim.types import SimStopReason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.simulator.cases import Question
-
-__all__ = ["Ollama"]
 
 
 class Ollama:
@@ -24,13 +22,13 @@ class Ollama:
 
     name = "Ollama"
     package = "ollama"
-    stops: Mapping[Stop, str] = {
-        Stop.END: "stop",
-        Stop.TOOL_USE: "stop",
-        Stop.STOP_SEQUENCE: "stop",
-        Stop.LENGTH: "length",
-        Stop.REFUSAL: "stop",
-        Stop.CONTENT_FILTER: "stop",
+    stops: Mapping[SimStopReason, str] = {
+        SimStopReason.END: "stop",
+        SimStopReason.TOOL_USE: "stop",
+        SimStopReason.STOP_SEQUENCE: "stop",
+        SimStopReason.LENGTH: "length",
+        SimStopReason.REFUSAL: "stop",
+        SimStopReason.CONTENT_FILTER: "stop",
     }
     raises: Mapping[str, Raised] = {
         "auth_error": Raised("ResponseError", 401),

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from conformance.simulator.cases import TOOL
 from conformance.simulator.observation import Counts, Raised
-from peripety.simulator.model import Stop
+from peripety.llmsim.types import SimStopReason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from conformance.simulator.cases import Question
     from conformance.simulator.observation import Observation
-
-__all__ = ["Growing", "OpenAiChat", "Value", "call_value", "raised"]
 
 
 class Value(BaseModel):
@@ -36,13 +34,13 @@ class OpenAiChat:
 
     name = "OpenAI Chat"
     package = "openai"
-    stops: Mapping[Stop, str] = {
-        Stop.END: "stop",
-        Stop.TOOL_USE: "tool_calls",
-        Stop.STOP_SEQUENCE: "stop",
-        Stop.LENGTH: "length",
-        Stop.REFUSAL: "stop",
-        Stop.CONTENT_FILTER: "content_filter",
+    stops: Mapping[SimStopReason, str] = {
+        SimStopReason.END: "stop",
+        SimStopReason.TOOL_USE: "tool_calls",
+        SimStopReason.STOP_SEQUENCE: "stop",
+        SimStopReason.LENGTH: "length",
+        SimStopReason.REFUSAL: "stop",
+        SimStopReason.CONTENT_FILTER: "content_filter",
     }
     raises: Mapping[str, Raised] = {
         "auth_error": Raised("AuthenticationError", 401),

@@ -9,7 +9,7 @@ import openai
 from conformance.simulator.cases import TOOL
 from conformance.simulator.drivers.openai_chat import OpenAiChat, Value, call_value, raised
 from conformance.simulator.observation import Counts, Raised
-from peripety.simulator.model import Stop
+from peripety.llmsim.types import SimStopReason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from conformance.simulator.cases import Question
     from conformance.simulator.observation import Observation
 
-__all__ = ["OpenAiResponses"]
 
 _NO_STOPS = "Responses have no stop sequences"
 
@@ -29,13 +28,13 @@ class OpenAiResponses:
 
     name = "OpenAI Responses"
     package = "openai"
-    stops: Mapping[Stop, str] = {
-        Stop.END: "completed",
-        Stop.TOOL_USE: "completed",
-        Stop.STOP_SEQUENCE: "completed",
-        Stop.LENGTH: "max_output_tokens",
-        Stop.REFUSAL: "completed",
-        Stop.CONTENT_FILTER: "content_filter",
+    stops: Mapping[SimStopReason, str] = {
+        SimStopReason.END: "completed",
+        SimStopReason.TOOL_USE: "completed",
+        SimStopReason.STOP_SEQUENCE: "completed",
+        SimStopReason.LENGTH: "max_output_tokens",
+        SimStopReason.REFUSAL: "completed",
+        SimStopReason.CONTENT_FILTER: "content_filter",
     }
     raises: Mapping[str, Raised] = OpenAiChat.raises
     gaps: Mapping[str, str] = {"error_in_200": "the SDK takes a whole document of any shape for a response"}

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from peripety.authoring.assembling.identifiers import identifiers, spelled
+from peripety.author.spec_builder.quantities import assign_identifiers, slugify
 
 SAFE = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -22,12 +22,12 @@ SAFE = re.compile(r"[a-z][a-z0-9_]*")
     ],
 )
 def test_a_name_is_spelled_in_plain_letters_or_not_at_all(name: str, word: str) -> None:
-    assert spelled(name) == word
+    assert slugify(name) == word
 
 
 def test_identifiers_are_safe_and_unlike_any_other() -> None:
     names = ["Alpha", "alpha", "ALPHA!", "\u7532", "\u4e59", "3 alphas", "_", "a0", "player"]
-    ids = identifiers("a", names, ["player", "a3"])
+    ids = assign_identifiers("a", names, ["player", "a3"])
     assert list(ids) == names
     assert len(set(ids.values())) == len(names)
     assert all(SAFE.fullmatch(one) for one in ids.values())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.authoring.policies import rules_from
+from peripety.author.policy_author.rules import build_rules
 
 NAMES = {"type": "object", "properties": {"path": {"type": "string"}, "max_items": {"type": "integer"}}}
 
@@ -29,7 +29,7 @@ LISTS = {"known": "domain"}
 
 def read(text: str) -> list[tuple[str, list[str], Any]]:
     """What was understood: for each rule its decision, its tools, and what it asks of arguments."""
-    found = rules_from(text, TOOLS, LISTS)
+    found = build_rules(text, TOOLS, LISTS)
     assert not found.unread
     return [told(rule) for rule in found.rules]
 
@@ -65,7 +65,7 @@ def matcher(role: str, kind: str, among: list[str], quantifier: str) -> dict[str
     ],
 )
 def test_a_sentence_decides_by_its_words(text: str, then: str) -> None:
-    found = rules_from(text, TOOLS)
+    found = build_rules(text, TOOLS)
     assert [told(rule) for rule in found.rules] == [(then, ["read_item"], {})]
 
 
@@ -117,13 +117,13 @@ def test_a_tool_is_told_by_its_name_its_server_or_an_annotation(text: str, tools
     ],
 )
 def test_what_is_not_understood_to_its_end_allows_nothing_and_is_named(text: str) -> None:
-    found = rules_from(text, TOOLS, LISTS)
+    found = build_rules(text, TOOLS, LISTS)
     assert "allow" not in {rule["then"] for rule in found.rules}
     assert found.unread == (text,)
 
 
 def test_what_stops_calls_stops_them_altogether_where_its_condition_is_not_understood() -> None:
-    found = rules_from("Items must not be moved on weekends.", TOOLS)
+    found = build_rules("Items must not be moved on weekends.", TOOLS)
     assert [told(rule) for rule in found.rules] == [("deny", ["move_item"], {})]
     assert found.unread == ("Items must not be moved on weekends.",)
     assert "principle" not in found.rules[0]
@@ -133,20 +133,20 @@ def test_what_stops_calls_stops_them_altogether_where_its_condition_is_not_under
     "text", ["Never fetch from @unheard_of.", "Never fetch from http://127.1/.", "Never fetch /a."]
 )
 def test_what_stops_calls_stops_them_altogether_where_what_it_names_cannot_be_asked(text: str) -> None:
-    found = rules_from(text, TOOLS, LISTS)
+    found = build_rules(text, TOOLS, LISTS)
     assert [told(rule) for rule in found.rules] == [("deny", ["fetch"], {})]
     assert found.unread == (text,)
 
 
 def test_what_is_about_anything_stops_nothing_where_what_it_names_cannot_be_asked() -> None:
-    found = rules_from("Nothing may be sent to http://127.1/.", TOOLS, LISTS)
+    found = build_rules("Nothing may be sent to http://127.1/.", TOOLS, LISTS)
     assert (found.rules, len(found.unread)) == ((), 1)
 
 
 def test_a_call_is_stopped_by_what_is_said_of_its_tool_but_not_let_pass() -> None:
-    denied = rules_from("Never pass words on.", TOOLS)
+    denied = build_rules("Never pass words on.", TOOLS)
     assert [told(rule) for rule in denied.rules] == [("deny", ["tell_person"], {})]
-    assert rules_from("It may pass words on.", TOOLS).rules == ()
+    assert build_rules("It may pass words on.", TOOLS).rules == ()
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_call_is_stopped_by_what_is_said_of_its_tool_but_not_let_pass() -> Non
     ],
 )
 def test_what_is_named_exactly_is_asked_of_the_arguments(text: str, expected: Any) -> None:
-    rules = rules_from(text, TOOLS, LISTS).rules
+    rules = build_rules(text, TOOLS, LISTS).rules
     assert [rule["when"]["arguments"] for rule in rules] == ([[expected]] if expected else [])
 
 
@@ -214,7 +214,7 @@ Everything else must be approved. It may read items.
 - Ask before items are written.
 - Items must not be moved.
 """
-    rules = rules_from(text, TOOLS[:3]).rules
+    rules = build_rules(text, TOOLS[:3]).rules
     assert [rule["then"] for rule in rules] == ["deny", "escalate", "allow", "escalate"]
     assert rules[-1]["when"]["tools"] == ["read_item", "write_item", "move_item"]
 
@@ -229,7 +229,7 @@ def test_items_of_a_list_are_read_behind_the_line_that_opens_it() -> None:
 
 
 def test_a_rule_names_its_sentence_and_says_that_no_model_wrote_it() -> None:
-    (rule,) = rules_from("Items may be read.", TOOLS).rules
+    (rule,) = build_rules("Items may be read.", TOOLS).rules
     assert rule["id"] == "alpha.1.allow"
     assert rule["principle"] == "Items may be read."
     assert "(offline, no model)" in rule["description"]
@@ -237,7 +237,7 @@ def test_a_rule_names_its_sentence_and_says_that_no_model_wrote_it() -> None:
 
 def test_each_server_has_rules_of_its_own() -> None:
     tools = [tool("read_item"), tool("read_item", server="a strange server: ü")]
-    rules = rules_from("Items may be read.", tools).rules
+    rules = build_rules("Items may be read.", tools).rules
     assert [rule["id"] for rule in rules] == ["alpha.1.allow", "a-strange-server.1b.allow"]
     assert [rule["when"]["servers"] for rule in rules] == [["alpha"], ["a strange server: ü"]]
 
@@ -246,7 +246,7 @@ def test_each_server_has_rules_of_its_own() -> None:
     "text", ["", "\n\n", "# Only a heading", ":", "- ", "※ may ※", "`", '"' * 99, "@@@ /// ..."]
 )
 def test_no_text_is_too_odd(text: str) -> None:
-    assert rules_from(text, TOOLS).rules == ()
+    assert build_rules(text, TOOLS).rules == ()
 
 
 @pytest.mark.parametrize("word", ["glimmering", "own", "unless", "7", "if", "not", "other", "without"])
@@ -267,9 +267,9 @@ def test_one_more_word_that_says_something_takes_an_allowance_away(text: str, wo
     allowed = [
         told
         for place in range(len(words) + 1)
-        for told in rules_from(f"{' '.join([*words[:place], word, *words[place:]])}.", TOOLS, LISTS).rules
+        for told in build_rules(f"{' '.join([*words[:place], word, *words[place:]])}.", TOOLS, LISTS).rules
         if told["then"] == "allow"
     ]
-    assert rules_from(text, TOOLS, LISTS).rules
+    assert build_rules(text, TOOLS, LISTS).rules
     for rule in allowed:
         assert rule["when"].get("logic") or rule["when"].get("arguments"), rule

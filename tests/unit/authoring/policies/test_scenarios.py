@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from peripety.authoring.policies import judgement, scenarios_from
+from peripety.author.policy_author.scenarios import attribute_failures, build_scenarios
 
 TOOLS: list[dict[str, Any]] = [
     {
@@ -36,7 +36,7 @@ LISTS = {"known": {"kind": "domain", "values": ["*.a.test"]}}
 def calls(text: str) -> list[tuple[str, dict[str, Any], list[str]]]:
     return [
         (one["expected_decision"], one["request"]["arguments"], one["request"]["roles"])
-        for one in scenarios_from(text, TOOLS, LISTS)
+        for one in build_scenarios(text, TOOLS, LISTS)
     ]
 
 
@@ -76,18 +76,18 @@ def test_what_a_stricter_rule_decides_first_is_left_out() -> None:
 
 
 def test_where_nothing_is_understood_there_is_nothing_to_test() -> None:
-    assert scenarios_from("Be careful.", TOOLS) == []
+    assert build_scenarios("Be careful.", TOOLS) == []
 
 
 def test_a_scenario_names_its_rule_and_says_that_no_model_wrote_it() -> None:
-    (scenario,) = scenarios_from("It may fetch.", TOOLS)
+    (scenario,) = build_scenarios("It may fetch.", TOOLS)
     assert scenario["rule_id"] == "beta.1.allow"
     assert "(offline, no model)" in scenario["description"]
 
 
 def test_a_judge_without_a_model_blames_no_scenario() -> None:
-    assert judgement([]) == {"satisfied": True, "attributions": [], "probes": []}
-    found = judgement(["a", "b"])
+    assert attribute_failures([]) == {"satisfied": True, "attributions": [], "probes": []}
+    found = attribute_failures(["a", "b"])
     assert not found["satisfied"]
     assert [(one["description"], one["blame"]) for one in found["attributions"]] == [
         ("a", "rule"),

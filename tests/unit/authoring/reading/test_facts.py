@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.authoring.blueprint import Role
-from peripety.authoring.reading.facts import Facts, facts
-from peripety.authoring.reading.languages import HINTS, languages
-from peripety.authoring.reading.terms import Term, matter
+from peripety.author.blueprint import Role
+from peripety.author.text_analysis.languages import HINTS, load_languages
+from peripety.author.text_analysis.terms import Facts, Term, extract_facts, extract_terms
 
 
 def told(text: str, *terms: str, code: str = "en") -> Facts:
-    return facts(text, terms, next(language for language in languages() if language.code == code))
+    return extract_facts(
+        text, terms, next(language for language in load_languages() if language.code == code)
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,13 +81,14 @@ def test_the_nearest_telling_word_hints_at_the_part_of_a_term() -> None:
 
 
 def test_what_is_understood_stands_with_the_terms() -> None:
-    read = matter("The beta is rising. There are 90 alphas.", at_least=2, at_most=8)
+    read = extract_terms("The beta is rising. There are 90 alphas.", at_least=2, at_most=8)
     assert Term("Beta", Role.THREAT) in read.terms
     assert Term("Alphas", amount=90) in read.terms
 
 
 def test_words_that_count_and_measure_name_nothing() -> None:
     terms = [
-        term.text for term in matter("Six weeks, ninety percent, the alpha", at_least=1, at_most=8).terms
+        term.text
+        for term in extract_terms("Six weeks, ninety percent, the alpha", at_least=1, at_most=8).terms
     ]
     assert terms == ["Alpha"]

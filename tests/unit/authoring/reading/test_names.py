@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.authoring.reading.names import fit, fresh
+from peripety.author.text_analysis.terms import fit_name, make_unique_name
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,10 @@ from peripety.authoring.reading.names import fit, fresh
     ],
 )
 def test_a_name_holds_nothing_that_machines_read(text: str, name: str) -> None:
-    assert fit(text, 9) == name
+    assert fit_name(text, 9) == name
 
 
 def test_a_name_that_is_taken_gets_a_number() -> None:
-    assert fresh("Alpha", []) == "Alpha"
-    assert fresh("Alpha", ["alpha", "Alpha 2"]) == "Alpha 3"
-    assert fresh("", ["1"]) == "2"
+    assert make_unique_name("Alpha", []) == "Alpha"
+    assert make_unique_name("Alpha", ["alpha", "Alpha 2"]) == "Alpha 3"
+    assert make_unique_name("", ["1"]) == "2"

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.authoring.reading.words import read
+from peripety.author.text_analysis.keywords import analyze_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.authoring.reading.words import Reading
+    from peripety.author.text_analysis.keywords import TextAnalysis
 
     MadeUp = Callable[[int, int], list[str]]
 
 
-def reading(text: str) -> Reading:
-    return read(text, at_least=4, at_most=8)
+def reading(text: str) -> TextAnalysis:
+    return analyze_text(text, at_least=4, at_most=8)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.authoring.reading.riskless import riskless_phrase
+from peripety.author.text_analysis.languages import find_no_risk_phrase
 
 RISKLESS = [
     "A morning on which nothing can go wrong.",
@@ -56,15 +56,15 @@ AT_STAKE = [
 
 @pytest.mark.parametrize("text", RISKLESS)
 def test_a_wish_for_no_risk_is_noticed(text: str) -> None:
-    assert riskless_phrase(text)
-    assert riskless_phrase(f"{text} {text}") == riskless_phrase(text)
+    assert find_no_risk_phrase(text)
+    assert find_no_risk_phrase(f"{text} {text}") == find_no_risk_phrase(text)
 
 
 @pytest.mark.parametrize("text", AT_STAKE)
 def test_what_is_at_stake_is_no_wish_for_no_risk(text: str) -> None:
-    assert riskless_phrase(text) == ""
+    assert find_no_risk_phrase(text) == ""
 
 
 def test_the_phrase_is_the_first_one_and_spaces_do_not_hide_it() -> None:
     text = "It always\n\tends well,\u200b and nothing  CAN go wrong."
-    assert riskless_phrase(text) == "always ends well"
+    assert find_no_risk_phrase(text) == "always ends well"

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.authoring.reading.words import read
+from peripety.author.text_analysis.keywords import analyze_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.authoring.reading.words import Reading
+    from peripety.author.text_analysis.keywords import TextAnalysis
 
 
-def reading(text: str, at_least: int = 4, at_most: int = 8) -> Reading:
-    return read(text, at_least=at_least, at_most=at_most)
+def reading(text: str, at_least: int = 4, at_most: int = 8) -> TextAnalysis:
+    return analyze_text(text, at_least=at_least, at_most=at_most)
 
 
 def test_terms_are_the_words_that_carry_a_subject(made_up: Callable[[int, int], list[str]]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.authoring.testing import write_tests
+from peripety.author.test_author.rounds import write_tests
 
 NAMES = ("anti_cheat", "existence", "correctness", "boundary", "integration")
 TASK = """\

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
-from peripety.authoring.testing import write_tests
-from peripety.testgen.categories import categories_of
-from peripety.testgen.model import TaskContext, TestCase, TestStatus
+from peripety import engine
+from peripety.author.test_author.rounds import write_tests
 from peripety.testgen.subjects.policy import PolicySubject
+from peripety.testgen.types import TaskContext, TestCase, TestStatus, categories_of
 from support.policy_documents import policy_document, rule, tool
 
 CATEGORIES = [category.name for category in categories_of(TaskContext.POLICY)]
@@ -36,7 +35,7 @@ def subject() -> PolicySubject:
         tool("list", "files", argument_roles={"/path": "target"}),
     ]
     lists = {"more": {"kind": "path", "values": ["/c"]}}
-    return PolicySubject(sim.compile_policy(policy_document(tools=tools, rules=rules, lists=lists)))
+    return PolicySubject(engine.compile_policy(policy_document(tools=tools, rules=rules, lists=lists)))
 
 
 def material(subject: PolicySubject) -> dict[str, Any]:
@@ -109,7 +108,7 @@ def test_a_tool_is_never_called_with_what_it_does_not_take(subject: PolicySubjec
 def test_an_argument_of_which_a_schema_says_little_or_asks_too_much_is_no_obstacle(argument: Any) -> None:
     schema = {"type": "object", "properties": {"a": argument, "b": {"type": "integer"}}}
     tools = [tool("write", "files", input_schema=schema), tool("list", "files")]
-    subject = PolicySubject(sim.compile_policy(policy_document(tools=tools)))
+    subject = PolicySubject(engine.compile_policy(policy_document(tools=tools)))
     floor = [draft.body or {} for draft in subject.floor()]
     written = cases(write_tests(material(subject), {"round": 1, "at_least": 2, "category": "denied"}))
     for tests in (floor, [test.body or {} for test in written]):

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
-from peripety.authoring.testing import write_tests
-from peripety.testgen.asking.reading import read_draft
-from peripety.testgen.categories import categories_of
-from peripety.testgen.model import Category, Draft, TaskContext, TestCase, TestStatus
-from peripety.testgen.subjects.scenario import ScenarioSubject
+from peripety import engine
+from peripety.author.test_author.rounds import write_tests
+from peripety.testgen.prompts.stream_parser import parse_draft
+from peripety.testgen.subjects.scenario.subject import ScenarioSubject
+from peripety.testgen.types import Category, DraftTest, TaskContext, TestCase, TestStatus, categories_of
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "scenario.json"
 CATEGORIES = [category.name for category in categories_of(TaskContext.SCENARIO)]
@@ -21,7 +20,7 @@ CATEGORIES = [category.name for category in categories_of(TaskContext.SCENARIO)]
 
 @pytest.fixture(scope="module")
 def subject() -> ScenarioSubject:
-    return ScenarioSubject(sim.compile(EXAMPLE.read_bytes()))
+    return ScenarioSubject(engine.compile(EXAMPLE.read_bytes()))
 
 
 def material(subject: ScenarioSubject) -> dict[str, Any]:
@@ -43,8 +42,8 @@ def survivor(subject: ScenarioSubject, mutant_id: str) -> dict[str, Any]:
 def cases(tests: list[dict[str, Any]]) -> list[TestCase]:
     found = []
     for test in tests:
-        draft = read_draft(test)
-        assert isinstance(draft, Draft)
+        draft = parse_draft(test)
+        assert isinstance(draft, DraftTest)
         found.append(TestCase("t", "c", draft.input, draft.expected_output, body=draft.body))
     return found
 
@@ -103,7 +102,7 @@ def test_nothing_is_written_twice_and_nothing_when_nothing_is_asked_for(subject:
 def test_parameters_are_tried_at_their_bounds_and_beyond() -> None:
     document = json.loads(EXAMPLE.read_text())
     document["actions"][0]["params"] = {"by": {"type": "integer", "minimum": 1, "maximum": 5}}
-    subject = ScenarioSubject(sim.compile(json.dumps(document).encode()))
+    subject = ScenarioSubject(engine.compile(json.dumps(document).encode()))
     asked = {"category": "boundary", "round": 1, "at_least": 5, "at_most": 5}
     tests = cases(write_tests(material(subject), asked))
     given = [step["actions"] for case in tests for step in (case.body or {})["steps"]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.authoring.testing import assessment, reflection, write_tests
+from peripety.author.test_author.rounds import assess_tests, reflect_on_tests, write_tests
 
 NAMES = ("anti_cheat", "existence", "correctness", "boundary", "integration")
 
@@ -79,28 +79,28 @@ def test_a_reflection_names_what_would_be_written_next_and_is_content_when_that_
     tests = write_tests(material, {"category": "boundary", "round": 1, "at_most": 2})
     lines = [f"[b] boundary: {test['input']} -> {test['expected_output']}" for test in tests]
     asked = {"category": "boundary", "existing_tests": lines, "existing_count": 2}
-    said = reflection(material, asked)
+    said = reflect_on_tests(material, asked)
     assert not said["nothing_missing"]
     assert len(said["recommendations"]) == 1
     rest = write_tests(material, {**asked, "round": 2})
     lines += [f"[b] boundary: {test['input']} -> {test['expected_output']}" for test in rest]
-    assert reflection(material, {**asked, "existing_tests": lines})["nothing_missing"]
+    assert reflect_on_tests(material, {**asked, "existing_tests": lines})["nothing_missing"]
 
 
 def test_the_score_is_the_share_of_what_was_measured() -> None:
     material = about("Nothing.")
     measured = {"coverage": {"rule": [3, 4]}, "killed": 3, "survived": 3}
     asked = {"by_category": dict.fromkeys(NAMES, 1), "existing_count": 5}
-    said = assessment(material, {**asked, "measured": measured})
+    said = assess_tests(material, {**asked, "measured": measured})
     assert said["score"] == 1 + int(9 * 6 / 10)
     whole = {"coverage": {"rule": [4, 4]}, "killed": 6, "survived": 0}
-    assert assessment(material, {**asked, "measured": whole})["score"] == 10
+    assert assess_tests(material, {**asked, "measured": whole})["score"] == 10
 
 
 def test_tests_that_nobody_ran_are_never_called_perfect() -> None:
-    said = assessment(about("Nothing."), {"by_category": dict.fromkeys(NAMES, 3), "existing_count": 15})
+    said = assess_tests(about("Nothing."), {"by_category": dict.fromkeys(NAMES, 3), "existing_count": 15})
     assert said["score"] == 8
-    poor = assessment(
+    poor = assess_tests(
         about("Nothing."), {"by_category": {"existence": 3, "boundary": 0}, "existing_count": 3}
     )
     assert poor["score"] < 8

@@ -8,40 +8,32 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.durable.requests import Request
-from peripety.errors import InternalError, UnavailableError
-from peripety.gateway.agents.model import (
+from peripety.agent.manifest import (
+    AgentRunEnded,
+    AgentRunState,
     Manifest,
     Phase,
     PhaseCompleted,
     PhaseStarted,
-    RunEnded,
-    RunState,
     ToolsRequested,
 )
-from peripety.gateway.agents.runs import Runs
-from peripety.gateway.agents.store import RunStore
-from peripety.gateway.conversations.conversations import Conversations
+from peripety.agent.runs import AgentRuns
+from peripety.agent.store import AgentRunStore
+from peripety.core.idempotency.store import RequestKey
+from peripety.errors import InternalError, UnavailableError
+from peripety.gateway.conversations.manager import ConversationManager
 from peripety.gateway.conversations.store import ConversationStore
-from peripety.gateway.model import (
-    ChatMessage,
-    ChatRole,
-    Completion,
-    StopReason,
-    TextDelta,
-    Tool,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from peripety.gateway.types.message import ChatMessage, ChatRole, Tool, ToolCall, ToolResult
+from peripety.gateway.types.response import Completion, StopReason, TextDelta, Usage
 from support.gated_gateway import GatedGateway, answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.durable.model import Recorded
-    from peripety.gateway.agents.model import RunEvent
-    from peripety.storage import Database
+    from peripety.agent.manifest import AgentRunEvent
+    from peripety.core.runs.types import RecordedEvent
+    from peripety.core.storage.database import Database
+
 
 LEASE = 5_000_000
 DAY = 24 * 3600 * 1_000_000
@@ -53,16 +45,16 @@ class Replica:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self.gateway = GatedGateway()
-        self.store = RunStore(database, clock.now)
-        conversations = Conversations(
+        self.store = AgentRunStore(database, clock.now)
+        conversations = ConversationManager(
             self.gateway, ConversationStore(database, clock.now), lambda _request: 0, clock.now
         )
-        self.runs = Runs(self.store, conversations, clock.now)
+        self.runs = AgentRuns(self.store, conversations, clock.now)
 
     async def start(self, manifest: Manifest = ONE) -> str:
         return (await self.runs.start(manifest, {}, None, named())).run_id
 
-    def following(self, run_id: str, after: int = 0) -> asyncio.Task[list[RunEvent]]:
+    def following(self, run_id: str, after: int = 0) -> asyncio.Task[list[AgentRunEvent]]:
         return asyncio.ensure_future(gathered(self.runs.follow(run_id, after)))
 
 
@@ -88,15 +80,15 @@ async def replicas(database: Database, clock: Clock) -> AsyncIterator[tuple[Repl
         await one.runs.aclose()
 
 
-def named() -> Request:
-    return Request(str(uuid.uuid4()), "d")
+def named() -> RequestKey:
+    return RequestKey(str(uuid.uuid4()), "d")
 
 
-async def gathered(events: AsyncIterator[Recorded[RunEvent]]) -> list[RunEvent]:
+async def gathered(events: AsyncIterator[RecordedEvent[AgentRunEvent]]) -> list[AgentRunEvent]:
     return [recorded.event async for recorded in events]
 
 
-def texts(events: list[RunEvent]) -> list[str]:
+def texts(events: list[AgentRunEvent]) -> list[str]:
     return [event.text for event in events if isinstance(event, TextDelta)]
 
 
@@ -116,7 +108,7 @@ async def test_pieces_that_come_together_are_recorded_as_one(replicas: tuple[Rep
     call.finish(answer("abc"))
     told = await one.following(run_id)
     assert texts(told) == ["abc"]
-    assert [type(event) for event in told] == [PhaseStarted, TextDelta, PhaseCompleted, RunEnded]
+    assert [type(event) for event in told] == [PhaseStarted, TextDelta, PhaseCompleted, AgentRunEnded]
 
 
 async def test_pieces_are_told_while_the_answer_is_still_being_written(
@@ -183,7 +175,7 @@ async def test_an_answer_that_the_former_holder_of_the_lease_committed_is_the_an
     told = await following
     last = max(at for at, event in enumerate(told) if isinstance(event, PhaseStarted))
     assert texts(told[last:]) == ["late"]
-    (ended,) = (event for event in told if isinstance(event, RunEnded))
+    (ended,) = (event for event in told if isinstance(event, AgentRunEnded))
     assert [result.completion.text for result in ended.run.results] == ["late"]
 
 
@@ -200,7 +192,12 @@ async def test_a_process_that_stops_gives_its_runs_away_at_once(
         await following
     taken = other.following(run_id)
     (await other.gateway.call(1)).finish(answer("b"))
-    assert [type(event) for event in await taken] == [PhaseStarted, PhaseStarted, PhaseCompleted, RunEnded]
+    assert [type(event) for event in await taken] == [
+        PhaseStarted,
+        PhaseStarted,
+        PhaseCompleted,
+        AgentRunEnded,
+    ]
 
 
 async def waiting(one: Replica) -> tuple[str, ToolCall]:
@@ -223,7 +220,7 @@ async def test_a_run_may_wait_for_its_tools_for_days(replicas: tuple[Replica, Re
     await one.following(other)
     following = one.following((await one.runs.go_on(run_id, [ToolResult("c", "42")], named())).run_id)
     (await one.gateway.call(3)).finish(answer("done"))
-    (ended,) = (event for event in await following if isinstance(event, RunEnded))
+    (ended,) = (event for event in await following if isinstance(event, AgentRunEnded))
     assert ended.run.results[0].completion.text == "done"
 
 
@@ -250,7 +247,7 @@ async def test_a_round_that_was_answered_is_told_again_and_not_asked_again(
         ToolResult("c", "42"),
     ]
     again.finish(answer("done"))
-    (ended,) = (event for event in await following if isinstance(event, RunEnded))
+    (ended,) = (event for event in await following if isinstance(event, AgentRunEnded))
     assert ended.run.results[0].spent.calls == 2
     assert len(other.gateway.calls) == 1
 
@@ -262,8 +259,8 @@ async def test_a_defect_fails_the_run_and_tells_nothing_of_itself(
     run_id = await one.start()
     (await one.gateway.call(1)).fail(ValueError("secret"))
     (*_, ended) = await one.following(run_id)
-    assert isinstance(ended, RunEnded)
-    assert ended.run.state is RunState.FAILED
+    assert isinstance(ended, AgentRunEnded)
+    assert ended.run.state is AgentRunState.FAILED
     assert isinstance(ended.run.error, InternalError)
     assert "secret" not in str(ended.run.error)
 
@@ -278,5 +275,5 @@ async def test_a_database_that_fails_interrupts_a_run_and_does_not_fail_it(
     following = other.following(run_id)
     (await other.gateway.call(1)).finish(answer("b"))
     (*_, ended) = await following
-    assert isinstance(ended, RunEnded)
-    assert ended.run.state is RunState.COMPLETED
+    assert isinstance(ended, AgentRunEnded)
+    assert ended.run.state is AgentRunState.COMPLETED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.gateway.agents.templates import fill, names_in, phase_named
+from peripety.agent.manifest import phase_id_of, placeholder_names, render_template
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ from peripety.gateway.agents.templates import fill, names_in, phase_named
     ],
 )
 def test_only_names_in_double_braces_are_places(template: str, names: tuple[str, ...]) -> None:
-    assert names_in(template) == names
+    assert placeholder_names(template) == names
 
 
 def test_a_name_stands_for_an_input_or_for_the_answer_of_a_phase() -> None:
-    assert (phase_named("a"), phase_named("phases.a")) == (None, "a")
-    assert fill("{{a}}-{{ phases.a }}-{a}", {"a": "1"}, {"a": "2"}) == "1-2-{a}"
+    assert (phase_id_of("a"), phase_id_of("phases.a")) == (None, "a")
+    assert render_template("{{a}}-{{ phases.a }}-{a}", {"a": "1"}, {"a": "2"}) == "1-2-{a}"
 
 
 def test_what_was_filled_in_names_nothing() -> None:
-    assert fill("{{a}}{{b}}", {"a": "{{b}}", "b": "{{phases.c}}"}, {}) == "{{b}}{{phases.c}}"
+    assert render_template("{{a}}{{b}}", {"a": "{{b}}", "b": "{{phases.c}}"}, {}) == "{{b}}{{phases.c}}"

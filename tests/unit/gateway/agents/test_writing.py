@@ -4,7 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.durable.writing import read_error, write_error
+from peripety.agent.manifest import (
+    AgentRunEvent,
+    Manifest,
+    Phase,
+    PhaseCompleted,
+    PhaseProgress,
+    PhaseResult,
+    PhaseStarted,
+    ToolsRequested,
+)
+from peripety.agent.store import (
+    decode_event,
+    decode_manifest,
+    decode_progress,
+    encode_event,
+    encode_manifest,
+    encode_progress,
+)
+from peripety.core.runs.types import decode_error, encode_error
 from peripety.errors import (
     FieldViolation,
     Finding,
@@ -13,50 +31,32 @@ from peripety.errors import (
     Severity,
     UnavailableError,
 )
-from peripety.gateway.agents.model import (
-    Manifest,
-    Phase,
-    PhaseCompleted,
-    PhaseResult,
-    PhaseStarted,
-    Progress,
-    RunEvent,
-    ToolsRequested,
-)
-from peripety.gateway.agents.writing import (
-    read_event,
-    read_manifest,
-    read_progress,
-    write_event,
-    write_manifest,
-    write_progress,
-)
-from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
-from peripety.gateway.model import (
+from peripety.gateway.conversations.conversation import HistoryPolicy, HistoryStrategy
+from peripety.gateway.types.message import Tool, ToolCall, ToolResult
+from peripety.gateway.types.request import (
     Budget,
     CacheConfig,
     CacheTTL,
-    Options,
-    ReasoningDelta,
-    Repairing,
+    GenerationOptions,
     ResponseCacheMode,
     ResponseSchema,
-    Spent,
+)
+from peripety.gateway.types.response import (
+    ReasoningDelta,
+    Repairing,
     TextDelta,
-    Tool,
-    ToolCall,
     ToolCallDelta,
-    ToolResult,
     Usage,
+    UsageTotal,
 )
 from support.gated_gateway import answer
 
 CALL = ToolCall("c", "gauge", "{}")
-RESULT = PhaseResult("a", "said", answer("done"), Spent(1, Usage(2, 3), None), 4, 5, 6)
+RESULT = PhaseResult("a", "said", answer("done"), UsageTotal(1, Usage(2, 3), None), 4, 5, 6)
 
 
 def test_a_manifest_with_everything_in_it() -> None:
-    options = Options(
+    options = GenerationOptions(
         "m",
         9,
         0.5,
@@ -76,13 +76,13 @@ def test_a_manifest_with_everything_in_it() -> None:
         options,
         HistoryPolicy(HistoryStrategy.SLIDING_WINDOW, 5, 6),
     )
-    assert read_manifest(write_manifest(manifest)) == manifest
+    assert decode_manifest(encode_manifest(manifest)) == manifest
 
 
 def test_progress_in_the_middle_of_a_phase() -> None:
     answered = ((ToolResult("b", "\ud800", is_error=True),), ())
-    progress = Progress(1, 2, 3, answered, (CALL,), 4, Spent(1, Usage(2, 3), 4, 5))
-    assert read_progress(write_progress(progress)) == progress
+    progress = PhaseProgress(1, 2, 3, answered, (CALL,), 4, UsageTotal(1, Usage(2, 3), 4, 5))
+    assert decode_progress(encode_progress(progress)) == progress
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_progress_in_the_middle_of_a_phase() -> None:
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_every_event(event: RunEvent) -> None:
-    assert read_event(*write_event(event)) == event
+def test_every_event(event: AgentRunEvent) -> None:
+    assert decode_event(*encode_event(event)) == event
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_every_event(event: RunEvent) -> None:
     ids=lambda error: error.code,
 )
 def test_why_a_run_failed(error: PeripetyError) -> None:
-    read = read_error(write_error(error))
+    read = decode_error(encode_error(error))
     assert type(read) is type(error)
     assert read is not None
     assert vars(read) == vars(error)
-    assert read_error(write_error(None)) is None
+    assert decode_error(encode_error(None)) is None

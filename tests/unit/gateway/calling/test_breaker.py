@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from peripety.errors import UnavailableError
-from peripety.gateway.calling.breaker import Breaker, Outcome, Thresholds
+from peripety.gateway.calls.circuit_breaker import BreakerOutcome, BreakerThresholds, CircuitBreaker
 
-WORKED, FAILED, UNKNOWN = Outcome.WORKED, Outcome.FAILED, Outcome.UNKNOWN
+WORKED, FAILED, UNKNOWN = BreakerOutcome.WORKED, BreakerOutcome.FAILED, BreakerOutcome.UNKNOWN
 
 
 class Watch:
@@ -26,16 +26,16 @@ def watch() -> Watch:
 
 
 @pytest.fixture
-def breaker(watch: Watch) -> Breaker:
-    return Breaker("generic", Thresholds(failures=5, open_seconds=60, successes=2), watch)
+def breaker(watch: Watch) -> CircuitBreaker:
+    return CircuitBreaker("generic", BreakerThresholds(failures=5, open_seconds=60, successes=2), watch)
 
 
-def make(breaker: Breaker, *outcomes: Outcome) -> None:
+def make(breaker: CircuitBreaker, *outcomes: BreakerOutcome) -> None:
     for outcome in outcomes:
         breaker.leave(breaker.enter(), outcome)
 
 
-def refusal(breaker: Breaker) -> UnavailableError:
+def refusal(breaker: CircuitBreaker) -> UnavailableError:
     with pytest.raises(UnavailableError) as caught:
         breaker.enter()
     assert caught.value.code == "PROVIDER_CIRCUIT_OPEN"
@@ -43,7 +43,7 @@ def refusal(breaker: Breaker) -> UnavailableError:
 
 
 def test_as_many_failures_as_configured_open_it_for_as_long_as_configured(
-    breaker: Breaker, watch: Watch
+    breaker: CircuitBreaker, watch: Watch
 ) -> None:
     make(breaker, *[FAILED] * 5)
     watch.moment += 20
@@ -52,24 +52,26 @@ def test_as_many_failures_as_configured_open_it_for_as_long_as_configured(
     breaker.enter()
 
 
-def test_one_failure_less_leaves_it_closed(breaker: Breaker) -> None:
+def test_one_failure_less_leaves_it_closed(breaker: CircuitBreaker) -> None:
     make(breaker, *[FAILED] * 4)
     assert not breaker.is_open
 
 
-def test_a_success_between_failures_starts_the_count_again(breaker: Breaker) -> None:
+def test_a_success_between_failures_starts_the_count_again(breaker: CircuitBreaker) -> None:
     make(breaker, *[FAILED] * 4, WORKED, *[FAILED] * 4)
     assert not breaker.is_open
 
 
-def test_what_says_nothing_about_the_provider_neither_counts_nor_starts_again(breaker: Breaker) -> None:
+def test_what_says_nothing_about_the_provider_neither_counts_nor_starts_again(
+    breaker: CircuitBreaker,
+) -> None:
     make(breaker, *[UNKNOWN] * 50, *[FAILED] * 4, *[UNKNOWN] * 50)
     assert not breaker.is_open
     make(breaker, FAILED)
     assert breaker.is_open
 
 
-def test_failures_of_calls_that_go_on_together_count_when_they_end(breaker: Breaker) -> None:
+def test_failures_of_calls_that_go_on_together_count_when_they_end(breaker: CircuitBreaker) -> None:
     periods = [breaker.enter() for _ in range(20)]
     for period in periods[:4]:
         breaker.leave(period, FAILED)
@@ -78,9 +80,9 @@ def test_failures_of_calls_that_go_on_together_count_when_they_end(breaker: Brea
     assert breaker.is_open
 
 
-@pytest.mark.parametrize("outcome", list(Outcome))
+@pytest.mark.parametrize("outcome", list(BreakerOutcome))
 def test_what_a_call_from_before_reports_while_it_is_open_changes_nothing(
-    breaker: Breaker, watch: Watch, outcome: Outcome
+    breaker: CircuitBreaker, watch: Watch, outcome: BreakerOutcome
 ) -> None:
     late = breaker.enter()
     make(breaker, *[FAILED] * 5)
@@ -89,9 +91,9 @@ def test_what_a_call_from_before_reports_while_it_is_open_changes_nothing(
     assert refusal(breaker).retry_after == 30
 
 
-@pytest.mark.parametrize("outcome", list(Outcome))
+@pytest.mark.parametrize("outcome", list(BreakerOutcome))
 def test_what_a_call_from_before_reports_during_the_trial_is_no_part_of_it(
-    breaker: Breaker, watch: Watch, outcome: Outcome
+    breaker: CircuitBreaker, watch: Watch, outcome: BreakerOutcome
 ) -> None:
     late = [breaker.enter() for _ in range(3)]
     make(breaker, *[FAILED] * 5)
@@ -106,7 +108,7 @@ def test_what_a_call_from_before_reports_during_the_trial_is_no_part_of_it(
 
 
 def test_half_open_no_more_calls_are_let_through_than_successes_are_needed(
-    breaker: Breaker, watch: Watch
+    breaker: CircuitBreaker, watch: Watch
 ) -> None:
     make(breaker, *[FAILED] * 5)
     watch.moment += 60
@@ -119,7 +121,7 @@ def test_half_open_no_more_calls_are_let_through_than_successes_are_needed(
         breaker.enter()
 
 
-def test_a_probe_that_says_nothing_makes_room_for_another(breaker: Breaker, watch: Watch) -> None:
+def test_a_probe_that_says_nothing_makes_room_for_another(breaker: CircuitBreaker, watch: Watch) -> None:
     make(breaker, *[FAILED] * 5)
     watch.moment += 60
     make(breaker, UNKNOWN, UNKNOWN, UNKNOWN, WORKED)
@@ -128,7 +130,7 @@ def test_a_probe_that_says_nothing_makes_room_for_another(breaker: Breaker, watc
     assert not breaker.is_open
 
 
-def test_a_probe_that_fails_opens_it_for_the_whole_time_again(breaker: Breaker, watch: Watch) -> None:
+def test_a_probe_that_fails_opens_it_for_the_whole_time_again(breaker: CircuitBreaker, watch: Watch) -> None:
     make(breaker, *[FAILED] * 5)
     watch.moment += 60
     make(breaker, WORKED)
@@ -139,7 +141,7 @@ def test_a_probe_that_fails_opens_it_for_the_whole_time_again(breaker: Breaker, 
 
 
 def test_the_second_of_two_probes_may_fail_after_the_first_opened_it_again(
-    breaker: Breaker, watch: Watch
+    breaker: CircuitBreaker, watch: Watch
 ) -> None:
     make(breaker, *[FAILED] * 5)
     watch.moment += 60
@@ -150,7 +152,7 @@ def test_the_second_of_two_probes_may_fail_after_the_first_opened_it_again(
     assert refusal(breaker).retry_after == 50
 
 
-def test_closed_again_it_takes_as_many_failures_as_at_first(breaker: Breaker, watch: Watch) -> None:
+def test_closed_again_it_takes_as_many_failures_as_at_first(breaker: CircuitBreaker, watch: Watch) -> None:
     make(breaker, *[FAILED] * 5)
     watch.moment += 60
     make(breaker, WORKED, WORKED, *[FAILED] * 4)

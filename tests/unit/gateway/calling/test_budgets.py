@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.config import Config, DailyBudget, ProviderLimits
+from peripety.core.concurrency import closing
+from peripety.core.config import Config, DailyBudget, ProviderLimits
 from peripety.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -17,18 +18,19 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.calling import Caller
-from peripety.gateway.calling.budgets import Amount, Budgets, MemoryLedger, NoHistory, Scope
-from peripety.gateway.model import Budget
-from peripety.gateway.model.replay import completion_of
-from peripety.gateway.streams import following
+from peripety.gateway.budgets.budget_session import BudgetManager, MemoryBudgetLedger, NoUsageHistory
+from peripety.gateway.budgets.types import BudgetAmount, BudgetScope
+from peripety.gateway.calls.executor import CallExecutor
+from peripety.gateway.types.request import Budget
+from peripety.gateway.types.response import collect_completion
 from support.calls import asking, call_of
 from support.scripted_provider import ANSWER, WORDS, Part, Scripted, used
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
-    from peripety.gateway.calling.clock import Clock
-    from peripety.gateway.model import Completion
+    from peripety.core.call_context import Clock
+    from peripety.gateway.types.response import Completion
+
 
 DOWN = UnavailableError("x", code="PROVIDER_FAILED")
 CUT = UnavailableError("x", code="STREAM_TRUNCATED")
@@ -46,13 +48,13 @@ class Setting:
     def __init__(self, clock: Clock, *scripts: tuple[Part, ...], **config: Any) -> None:
         self.clock = clock
         self.provider = Scripted(*(scripts or (ANSWER,)))
-        self.caller = Caller(Config(**config), clock, Random(7))
+        self.caller = CallExecutor(Config(**config), clock, Random(7))
 
     async def ask(
         self, model: str = "claude-opus-5-5", provider: str = "anthropic", **options: Any
     ) -> Completion:
         request = asking(**({"max_output_tokens": 1000} | options))
-        return await completion_of(self.caller.call(self.provider, call_of(request, model, provider)))
+        return await collect_completion(self.caller.call(self.provider, call_of(request, model, provider)))
 
     async def outcome(self, **options: Any) -> str:
         try:
@@ -88,9 +90,9 @@ def test_a_budget_spans_the_calls_that_go_by_one_purse() -> None:
         call = call_of(request, "claude-opus-5-5", "anthropic")
         purse = setting.caller.purse(request)
         for _ in range(3):
-            await completion_of(setting.caller.call(setting.provider, call, purse))
+            await collect_completion(setting.caller.call(setting.provider, call, purse))
         with pytest.raises(ResourceExhaustedError, match="1254 of 1300 tokens") as caught:
-            await completion_of(setting.caller.call(setting.provider, call, purse))
+            await collect_completion(setting.caller.call(setting.provider, call, purse))
         assert caught.value.details == {
             "budget": "request",
             "cap": "max_tokens",
@@ -238,7 +240,7 @@ def test_who_leaves_gives_nothing_back_of_a_call_that_was_made() -> None:
         setting = Setting(clock, (*WORDS, 1e6), used(PROMPT, 1), daily_budget={"max_tokens": 2000})
         request = asking(max_output_tokens=1000)
         call = call_of(request, "claude-opus-5-5", "anthropic")
-        async with following(setting.caller.call(setting.provider, call)) as events:
+        async with closing(setting.caller.call(setting.provider, call)) as events:
             await anext(events)
         await setting.ask(max_output_tokens=5000)
         assert setting.lengths[-1] == 2000 - PROMPT - 1000 - PROMPT
@@ -285,15 +287,15 @@ def test_nobody_waits_past_the_deadline_for_what_others_have_set_aside() -> None
 
 
 def test_what_was_used_before_counts() -> None:
-    class Remembered(NoHistory):
-        async def used(self, scope: Scope) -> Amount:
-            return {"day:2026-11-18": Amount(tokens=1500)}.get(scope.key, Amount())
+    class Remembered(NoUsageHistory):
+        async def used(self, scope: BudgetScope) -> BudgetAmount:
+            return {"day:2026-11-18": BudgetAmount(tokens=1500)}.get(scope.key, BudgetAmount())
 
     async def scene(clock: Clock) -> None:
         config = Config(daily_budget=DailyBudget(max_tokens=2000))
         setting = Setting(clock)
-        budgets = Budgets(config.daily_budget, MemoryLedger(clock), Remembered(), clock)
-        setting.caller = Caller(config, clock, Random(7), budgets=budgets)
+        budgets = BudgetManager(config.daily_budget, MemoryBudgetLedger(clock), Remembered(), clock)
+        setting.caller = CallExecutor(config, clock, Random(7), budgets=budgets)
         await setting.ask()
         assert setting.lengths == [500 - PROMPT]
 
@@ -301,18 +303,18 @@ def test_what_was_used_before_counts() -> None:
 
 
 def test_a_ledger_forgets_what_nobody_uses_and_reads_it_again() -> None:
-    class Counting(NoHistory):
+    class Counting(NoUsageHistory):
         asked = 0
 
-        async def used(self, scope: Scope) -> Amount:
+        async def used(self, scope: BudgetScope) -> BudgetAmount:
             self.asked += scope.name == "0"
-            return Amount()
+            return BudgetAmount()
 
     async def scene(clock: Clock) -> None:
         history = Counting()
         setting = Setting(clock)
-        budgets = Budgets(None, MemoryLedger(clock), history, clock)
-        setting.caller = Caller(Config(), clock, Random(7), budgets=budgets)
+        budgets = BudgetManager(None, MemoryBudgetLedger(clock), history, clock)
+        setting.caller = CallExecutor(Config(), clock, Random(7), budgets=budgets)
         for name in [*range(1000), 0, *range(1000, 2100), 0]:
             await setting.ask(conversation_id=str(name), conversation_budget=Budget(max_tokens=2000))
         assert history.asked == 2

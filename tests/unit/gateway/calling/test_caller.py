@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.config import Config, ProviderLimits
+from peripety.core.concurrency import closing
+from peripety.core.config import Config, ProviderLimits
 from peripety.errors import (
     DeadlineError,
     FailedPreconditionError,
@@ -17,25 +18,25 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.calling import Caller
-from peripety.gateway.model import (
-    ChatMessage,
+from peripety.gateway.calls.executor import CallExecutor
+from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest
+from peripety.gateway.types.response import (
     Completed,
     Completion,
-    GenerateRequest,
     StopReason,
     TextDelta,
     Usage,
+    collect_completion,
 )
-from peripety.gateway.model.replay import completion_of
-from peripety.gateway.providers.base import Finished
-from peripety.gateway.streams import following
 from support.calls import call_of
 from support.scripted_provider import ANSWER, SAID, WORDS, Part, Scripted
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
-    from peripety.gateway.calling.clock import Clock
+    from peripety.core.call_context import Clock
+
 
 QUESTION = GenerateRequest(None, (ChatMessage.user("u"),), max_output_tokens=10)
 DOWN = UnavailableError("x", code="PROVIDER_FAILED")
@@ -54,10 +55,12 @@ class Setting:
     def __init__(self, clock: Clock, *scripts: tuple[Part, ...], **config: Any) -> None:
         self.clock = clock
         self.provider = Scripted(*scripts)
-        self.caller = Caller(Config(**config), clock, Random(7))
+        self.caller = CallExecutor(Config(**config), clock, Random(7))
 
     async def ask(self, request: GenerateRequest = QUESTION) -> Completion:
-        return await completion_of(self.caller.call(self.provider, call_of(request, request.model or "m")))
+        return await collect_completion(
+            self.caller.call(self.provider, call_of(request, request.model or "m"))
+        )
 
     async def outcome(self, request: GenerateRequest = QUESTION) -> str:
         try:
@@ -91,9 +94,9 @@ def test_an_answer_says_what_it_cost_if_that_is_known(
     model: str, usage: Usage, cost: int | None, savings: int | None
 ) -> None:
     async def scene(clock: Clock) -> None:
-        setting = Setting(clock, (DOWN,), (Finished(SAID, StopReason.END, usage, model),))
+        setting = Setting(clock, (DOWN,), (AnswerFinished(SAID, StopReason.END, usage, model),))
         call = call_of(QUESTION, model, "anthropic" if cost or not usage.input_tokens else "generic")
-        completion = await completion_of(setting.caller.call(setting.provider, call))
+        completion = await collect_completion(setting.caller.call(setting.provider, call))
         # 500 fresh at $4 a million, 500 read at $0.2, 100 written at $20.
         assert (completion.cost, completion.cache_savings) == (cost, savings)
 
@@ -206,7 +209,7 @@ def test_callers_who_leave_open_nothing_and_leave_nothing_behind() -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(clock, (TextDelta("a"), 1e6), limits={"generic": ProviderLimits(concurrency=1)})
         for _ in range(20):
-            async with following(setting.caller.call(setting.provider, call_of(QUESTION))) as events:
+            async with closing(setting.caller.call(setting.provider, call_of(QUESTION))) as events:
                 assert await anext(events) == TextDelta("a")
             task = asyncio.create_task(setting.ask())
             await clock.sleep(1)
@@ -254,7 +257,7 @@ def test_a_repeated_call_counts_towards_the_limits_each_time() -> None:
 
 @pytest.mark.parametrize(
     ("script", "seconds"),
-    [(ANSWER, 0), ((WRONG,), 0), ((*WORDS, Finished(SAID, StopReason.END, Usage(), "m")), 60)],
+    [(ANSWER, 0), ((WRONG,), 0), ((*WORDS, AnswerFinished(SAID, StopReason.END, Usage(), "m")), 60)],
 )
 def test_tokens_are_settled_by_what_is_known_of_their_use(script: tuple[Part, ...], seconds: int) -> None:
     async def scene(clock: Clock) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.config import Config, ProviderLimits
+from peripety.core.config import Config, ProviderLimits
 from peripety.errors import (
     DeadlineError,
     FailedPreconditionError,
@@ -18,17 +18,18 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.calling import Caller
-from peripety.gateway.calling.fallbacks import Candidates
-from peripety.gateway.model import Budget, Completed, FallingBack, GatewayEvent, TextDelta
+from peripety.gateway.calls.executor import CallExecutor, FallbackChain
+from peripety.gateway.types.request import Budget
+from peripety.gateway.types.response import Completed, FallingBack, GatewayEvent, TextDelta
 from support.calls import asking, call_of
 from support.scripted_provider import ANSWER, WORDS, Part, Scripted
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
-    from peripety.gateway.calling.clock import Clock
-    from peripety.gateway.model import GenerateRequest
-    from peripety.gateway.providers.base import Call, Provider
+    from peripety.core.call_context import Clock
+    from peripety.gateway.providers.provider import Provider, ProviderCall
+    from peripety.gateway.types.request import GenerateRequest
+
 
 DOWN = UnavailableError("x", code="PROVIDER_FAILED")
 TIMED_OUT = UnavailableError("x", code="PROVIDER_TIMEOUT")
@@ -59,16 +60,16 @@ class Setting:
 
     def __init__(self, clock: Clock, scripts: dict[str, tuple[Part, ...]], **config: Any) -> None:
         self.providers = {name: Scripted(script, name=name) for name, script in scripts.items()}
-        self.caller = Caller(Config(**config), clock, Random(7))
+        self.caller = CallExecutor(Config(**config), clock, Random(7))
 
-    def select(self, request: GenerateRequest, model: str | None) -> tuple[Provider, Call]:
+    def select(self, request: GenerateRequest, model: str | None) -> tuple[Provider, ProviderCall]:
         name, _, rest = (model or "").partition("/")
         if name not in self.providers:
             raise FailedPreconditionError("x", code="PROVIDER_NOT_CONFIGURED")
         return self.providers[name], call_of(request, rest)
 
-    def candidates(self, request: GenerateRequest) -> Candidates:
-        return Candidates(request, self.select, self.caller, self.caller.purse(request))
+    def candidates(self, request: GenerateRequest) -> FallbackChain:
+        return FallbackChain(request, self.select, self.caller, self.caller.purse(request))
 
     async def ask(self, *models: str, **options: Any) -> list[GatewayEvent]:
         request = asking(model=models[0], fallback_models=models[1:], max_output_tokens=10, **options)

@@ -9,19 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.config import ProviderLimits
+from peripety.core.config import ProviderLimits
 from peripety.errors import FailedPreconditionError, ResourceExhaustedError
-from peripety.gateway.calling.counters import Demand, MemoryCounters, Reservation
-from peripety.gateway.calling.demand import demand_of
-from peripety.gateway.calling.gate import Gate
-from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseSchema
+from peripety.gateway.calls.rate_limiter import (
+    CallUsage,
+    LimitReservation,
+    MemoryUsageCounters,
+    RateLimiter,
+    estimate_usage,
+)
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 from support.calls import call_of
 from support.virtual_time import NOON, in_virtual_time
 
 if TYPE_CHECKING:
-    from peripety.gateway.calling.clock import Clock
+    from peripety.core.call_context import Clock
 
-SMALL = Demand(10, 10)
+
+SMALL = CallUsage(10, 10)
 SLOT = 0.1  # what was used counts for a minute and up to this much more
 
 
@@ -30,11 +36,11 @@ class Passage:
 
     def __init__(self, clock: Clock, **limits: Any) -> None:
         self.clock = clock
-        self.gate = Gate("generic/m", ProviderLimits(**limits), MemoryCounters(clock.now), clock)
+        self.gate = RateLimiter("generic/m", ProviderLimits(**limits), MemoryUsageCounters(clock.now), clock)
         self.entered: dict[str, float] = {}
 
     async def go(
-        self, name: str, *, seconds: float = 0, demand: Demand = SMALL, used: Demand | None = SMALL
+        self, name: str, *, seconds: float = 0, demand: CallUsage = SMALL, used: CallUsage | None = SMALL
     ) -> None:
         reservation = await self.gate.enter(demand)
         self.entered[name] = self.clock.now()
@@ -69,9 +75,9 @@ def test_a_call_that_ends_makes_room_for_another_at_once() -> None:
 def test_tokens_that_were_set_aside_and_not_used_are_given_back() -> None:
     async def scene(clock: Clock) -> None:
         passage = Passage(clock, output_tokens_per_minute=100, input_tokens_per_minute=100)
-        large = Demand(90, 90)
+        large = CallUsage(90, 90)
         await asyncio.gather(
-            passage.go("a", seconds=5, demand=large, used=Demand(10, 10)), passage.go("b", demand=large)
+            passage.go("a", seconds=5, demand=large, used=CallUsage(10, 10)), passage.go("b", demand=large)
         )
         assert passage.entered == {"a": 0, "b": 5}
 
@@ -81,7 +87,7 @@ def test_tokens_that_were_set_aside_and_not_used_are_given_back() -> None:
 def test_tokens_that_were_used_beyond_what_was_set_aside_are_accounted_for() -> None:
     async def scene(clock: Clock) -> None:
         passage = Passage(clock, input_tokens_per_minute=100)
-        await passage.go("a", used=Demand(95, 0))
+        await passage.go("a", used=CallUsage(95, 0))
         await passage.go("b")
         assert passage.entered["b"] >= 60
 
@@ -91,7 +97,7 @@ def test_tokens_that_were_used_beyond_what_was_set_aside_are_accounted_for() -> 
 def test_output_counts_from_when_it_may_have_been_written_to_a_minute_after_the_end() -> None:
     async def scene(clock: Clock) -> None:
         passage = Passage(clock, output_tokens_per_minute=100)
-        whole = Demand(1, 100)
+        whole = CallUsage(1, 100)
         await asyncio.gather(passage.go("a", seconds=50, demand=whole, used=whole), passage.go("b"))
         assert 110 <= passage.entered["b"] <= 110 + SLOT
 
@@ -138,8 +144,8 @@ def test_a_call_waits_for_another_to_end_no_longer_than_its_caller_does() -> Non
 def test_a_large_call_is_not_passed_by_small_ones() -> None:
     async def scene(clock: Clock) -> None:
         passage = Passage(clock, input_tokens_per_minute=100)
-        await passage.go("a", used=Demand(50, 0))
-        await asyncio.gather(passage.go("large", demand=Demand(80, 1)), passage.go("small"))
+        await passage.go("a", used=CallUsage(50, 0))
+        await asyncio.gather(passage.go("large", demand=CallUsage(80, 1)), passage.go("small"))
         assert list(passage.entered) == ["a", "large", "small"]
 
     in_virtual_time(scene)
@@ -160,8 +166,8 @@ def test_whoever_leaves_the_queue_does_not_hold_up_those_behind(place: int) -> N
     in_virtual_time(scene)
 
 
-@pytest.mark.parametrize("demand", [Demand(101, 1), Demand(1, 101)])
-def test_what_will_never_fit_is_refused_with_the_way_out(demand: Demand) -> None:
+@pytest.mark.parametrize("demand", [CallUsage(101, 1), CallUsage(1, 101)])
+def test_what_will_never_fit_is_refused_with_the_way_out(demand: CallUsage) -> None:
     async def scene(clock: Clock) -> None:
         passage = Passage(clock, input_tokens_per_minute=100, output_tokens_per_minute=100)
         with pytest.raises(ResourceExhaustedError, match="PERIPETY_LIMITS") as caught:
@@ -174,7 +180,7 @@ def test_what_will_never_fit_is_refused_with_the_way_out(demand: Demand) -> None
 def test_without_limits_nobody_waits() -> None:
     async def scene(clock: Clock) -> None:
         passage = Passage(clock)
-        await asyncio.gather(*[passage.go(str(name), demand=Demand(10**9, 10**9)) for name in range(500)])
+        await asyncio.gather(*[passage.go(str(name), demand=CallUsage(10**9, 10**9)) for name in range(500)])
         assert set(passage.entered.values()) == {0}
 
     in_virtual_time(scene)
@@ -182,7 +188,7 @@ def test_without_limits_nobody_waits() -> None:
 
 def test_accounts_do_not_share_their_limits() -> None:
     async def scene(clock: Clock) -> None:
-        counters = MemoryCounters(clock.now)
+        counters = MemoryUsageCounters(clock.now)
         limits = ProviderLimits(requests_per_minute=1)
         for account in ("generic/a", "generic/b"):
             assert not isinstance(await counters.reserve(account, limits, SMALL), float)
@@ -193,28 +199,30 @@ def test_accounts_do_not_share_their_limits() -> None:
 
 def test_counters_tell_how_long_to_wait() -> None:
     async def scene(clock: Clock) -> None:
-        counters = MemoryCounters(clock.now)
+        counters = MemoryUsageCounters(clock.now)
         limits = ProviderLimits(input_tokens_per_minute=100, concurrency=2)
-        await counters.reserve("a", limits, Demand(60, 1))
+        await counters.reserve("a", limits, CallUsage(60, 1))
         await clock.sleep(20)
-        await counters.settle(await reserved(counters, limits, Demand(40, 1)), Demand(40, 1))
-        assert await counters.reserve("a", limits, Demand(60, 1)) == pytest.approx(40, abs=2 * SLOT)
-        assert await counters.reserve("a", limits, Demand(61, 1)) == pytest.approx(60, abs=2 * SLOT)
+        await counters.settle(await reserved(counters, limits, CallUsage(40, 1)), CallUsage(40, 1))
+        assert await counters.reserve("a", limits, CallUsage(60, 1)) == pytest.approx(40, abs=2 * SLOT)
+        assert await counters.reserve("a", limits, CallUsage(61, 1)) == pytest.approx(60, abs=2 * SLOT)
         await clock.sleep(61)
-        await reserved(counters, limits, Demand(1, 1))
-        assert await counters.reserve("a", limits, Demand(1, 1)) == math.inf
+        await reserved(counters, limits, CallUsage(1, 1))
+        assert await counters.reserve("a", limits, CallUsage(1, 1)) == math.inf
 
     in_virtual_time(scene)
 
 
-async def reserved(counters: MemoryCounters, limits: ProviderLimits, demand: Demand) -> Reservation:
+async def reserved(
+    counters: MemoryUsageCounters, limits: ProviderLimits, demand: CallUsage
+) -> LimitReservation:
     reservation = await counters.reserve("a", limits, demand)
     assert not isinstance(reservation, float)
     return reservation
 
 
-def demand(request: GenerateRequest, **limits: Any) -> Demand:
-    return demand_of(call_of(request, "claude-opus-5-5", "anthropic"), ProviderLimits(**limits), NOON)
+def demand(request: GenerateRequest, **limits: Any) -> CallUsage:
+    return estimate_usage(call_of(request, "claude-opus-5-5", "anthropic"), ProviderLimits(**limits), NOON)
 
 
 def question(text: str, **options: int) -> GenerateRequest:
@@ -254,17 +262,17 @@ def test_an_answer_of_open_length_is_taken_to_fit(asked: int, limits: dict[str, 
 def test_a_call_is_taken_to_cost_the_most_that_it_can() -> None:
     assert demand(question("a", max_output_tokens=100)).cost == 2_136 * 10**6
     unknown = call_of(question("a"), "unheard-of", "openai")
-    assert demand_of(unknown, ProviderLimits(), NOON).cost is None
+    assert estimate_usage(unknown, ProviderLimits(), NOON).cost is None
 
 
 def test_money_is_limited_like_what_it_pays_for() -> None:
     async def scene(clock: Clock) -> None:
         passage = Passage(clock, dollars_per_minute=Decimal("0.000000001"))
-        most = Demand(1, 1, 1000)
+        most = CallUsage(1, 1, 1000)
         await asyncio.gather(
-            passage.go("a", seconds=20, demand=most, used=Demand(1, 1, 300)),
-            passage.go("b", demand=most, used=Demand(1, 1, 700)),
-            passage.go("c", demand=Demand(1, 1, 700), used=Demand(1, 1, 700)),
+            passage.go("a", seconds=20, demand=most, used=CallUsage(1, 1, 300)),
+            passage.go("b", demand=most, used=CallUsage(1, 1, 700)),
+            passage.go("c", demand=CallUsage(1, 1, 700), used=CallUsage(1, 1, 700)),
         )
         assert passage.entered["a"] == 0
         assert 80 <= passage.entered["b"] <= 80 + SLOT
@@ -279,24 +287,26 @@ def test_a_call_that_costs_more_than_a_minute_may_or_nobody_knows_what_is_refuse
         with pytest.raises(
             ResourceExhaustedError, match=r"cost 1\.5 dollars, and the limit of generic/m is 1 per"
         ):
-            await passage.go("a", demand=Demand(1, 1, 15 * 10**11))
+            await passage.go("a", demand=CallUsage(1, 1, 15 * 10**11))
         with pytest.raises(FailedPreconditionError, match="PERIPETY_MODELS") as caught:
-            await passage.go("a", demand=Demand(1, 1, None))
+            await passage.go("a", demand=CallUsage(1, 1, None))
         assert caught.value.code == "PRICE_UNKNOWN"
 
     in_virtual_time(scene)
 
 
 def test_what_is_given_back_while_the_counters_answer_is_noticed() -> None:
-    class Distant(MemoryCounters):
-        async def reserve(self, account: str, limits: ProviderLimits, demand: Demand) -> Reservation | float:
+    class Distant(MemoryUsageCounters):
+        async def reserve(
+            self, account: str, limits: ProviderLimits, demand: CallUsage
+        ) -> LimitReservation | float:
             answer = await super().reserve(account, limits, demand)
             await asyncio.sleep(1)
             return answer
 
     async def scene(clock: Clock) -> None:
         passage = Passage(clock, concurrency=1)
-        passage.gate = Gate("generic/m", ProviderLimits(concurrency=1), Distant(clock.now), clock)
+        passage.gate = RateLimiter("generic/m", ProviderLimits(concurrency=1), Distant(clock.now), clock)
         async with asyncio.timeout(10):
             await asyncio.gather(passage.go("a", seconds=0.5), passage.go("b"))
         assert list(passage.entered) == ["a", "b"]

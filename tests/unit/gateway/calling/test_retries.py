@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from peripety.gateway.calling.retries import RetryBudget, pause_before_retry
+from peripety.gateway.calls.retry import RetryBudget, backoff_delay
 
 
 def pauses(attempts: int, hint: float | None = None) -> list[float]:
     random = Random(7)
-    drawn = [pause_before_retry(attempts, hint, random) for _ in range(1000)]
+    drawn = [backoff_delay(attempts, hint, random) for _ in range(1000)]
     return [pause for pause in drawn if pause is not None]
 
 

@@ -10,29 +10,36 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from redis import Redis
 
-from peripety.config import ProviderLimits
+from peripety.core.call_context import Clock
+from peripety.core.config import ProviderLimits
+from peripety.core.redis_server import RedisServer
 from peripety.errors import ResourceExhaustedError, UnavailableError
-from peripety.gateway.calling.budgets import Amount, BudgetKind, Budgets, Hold, NoHistory, Refused, Scope
-from peripety.gateway.calling.clock import Clock
-from peripety.gateway.calling.counters import Demand, Reservation
-from peripety.gateway.calling.gate import Gate
-from peripety.gateway.calling.shared import Leases, RedisCounters, RedisLedger
-from peripety.gateway.model import Budget
-from peripety.redis import RedisServer
+from peripety.gateway.budgets.budget_session import BudgetManager, NoUsageHistory
+from peripety.gateway.budgets.types import (
+    BudgetAmount,
+    BudgetKind,
+    BudgetScope,
+    LedgerHold,
+    ReservationRejected,
+)
+from peripety.gateway.calls.rate_limiter import CallUsage, LimitReservation, RateLimiter
+from peripety.gateway.calls.redis_limits import LeaseManager, RedisBudgetLedger, RedisUsageCounters
+from peripety.gateway.types.request import Budget
 from support.calls import asking, call_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-SMALL = Demand(10, 10, 10)
-DAY = Scope(BudgetKind.DAY, "2026-11-18", Budget(max_cost=1000))
+
+SMALL = CallUsage(10, 10, 10)
+DAY = BudgetScope(BudgetKind.DAY, "2026-11-18", Budget(max_cost=1000))
 CALL = call_of(asking(), "claude-opus-5-5", "anthropic")
 
 
 @asynccontextmanager
-async def replica(url: str, seconds: float = 30.0) -> AsyncIterator[Leases]:
+async def replica(url: str, seconds: float = 30.0) -> AsyncIterator[LeaseManager]:
     server = RedisServer(url)
-    leases = Leases(server, seconds)
+    leases = LeaseManager(server, seconds)
     try:
         yield leases
     finally:
@@ -41,14 +48,16 @@ async def replica(url: str, seconds: float = 30.0) -> AsyncIterator[Leases]:
 
 
 @asynccontextmanager
-async def replicas(url: str, number: int = 2) -> AsyncIterator[list[Leases]]:
+async def replicas(url: str, number: int = 2) -> AsyncIterator[list[LeaseManager]]:
     async with replica(url) as one, replica(url) as other:
         yield [one, other][:number]
 
 
-async def reserved(counters: RedisCounters, limits: ProviderLimits, demand: Demand = SMALL) -> Reservation:
+async def reserved(
+    counters: RedisUsageCounters, limits: ProviderLimits, demand: CallUsage = SMALL
+) -> LimitReservation:
     reservation = await counters.reserve("a", limits, demand)
-    assert isinstance(reservation, Reservation)
+    assert isinstance(reservation, LimitReservation)
     return reservation
 
 
@@ -67,35 +76,35 @@ async def test_replicas_together_let_in_no_more_than_a_limit(
 ) -> None:
     allowed = ProviderLimits.model_construct(None, **limits)
     async with replicas(redis_url) as both:
-        counters = [RedisCounters(leases) for leases in both]
+        counters = [RedisUsageCounters(leases) for leases in both]
         answers = await asyncio.gather(*[counters[n % 2].reserve("a", allowed, SMALL) for n in range(40)])
-        held = [answer for answer in answers if isinstance(answer, Reservation)]
-        waits = [answer for answer in answers if not isinstance(answer, Reservation)]
+        held = [answer for answer in answers if isinstance(answer, LimitReservation)]
+        waits = [answer for answer in answers if not isinstance(answer, LimitReservation)]
         assert len(held) == fit
         assert all(0 < wait <= 60.5 for wait in waits)
-        assert isinstance(await counters[0].reserve("b", allowed, SMALL), Reservation)
+        assert isinstance(await counters[0].reserve("b", allowed, SMALL), LimitReservation)
 
 
 async def test_what_is_given_back_is_there_for_all_and_what_was_used_is_not(redis_url: str) -> None:
     allowed = ProviderLimits(input_tokens_per_minute=100, output_tokens_per_minute=100, concurrency=1)
     async with replicas(redis_url) as both:
-        one, other = [RedisCounters(leases) for leases in both]
-        large = Demand(90, 90)
+        one, other = [RedisUsageCounters(leases) for leases in both]
+        large = CallUsage(90, 90)
         first = await reserved(one, allowed, large)
         assert await other.reserve("a", allowed, SMALL) == 0.25
-        await one.settle(first, Demand(10, 10))
+        await one.settle(first, CallUsage(10, 10))
         second = await reserved(other, allowed, large)
         await other.settle(second, None)
         third = await reserved(one, allowed, large)
         await one.settle(third, large)
-        wait = await other.reserve("a", allowed, Demand(1, 1))
+        wait = await other.reserve("a", allowed, CallUsage(1, 1))
         assert isinstance(wait, float)
         assert 55 < wait <= 61
 
 
 async def test_without_limits_nobody_is_asked() -> None:
     async with replica("redis://127.0.0.1:9/0") as leases:
-        counters = RedisCounters(leases)
+        counters = RedisUsageCounters(leases)
         await counters.settle(await reserved(counters, ProviderLimits()), SMALL)
 
 
@@ -104,95 +113,101 @@ async def test_a_replica_that_dies_holds_nothing_for_ever_and_counts_for_all_tha
 ) -> None:
     allowed = ProviderLimits(concurrency=1, output_tokens_per_minute=15)
     async with replica(redis_url, 0.03) as dead:
-        await reserved(RedisCounters(dead), allowed)
-        ledger = RedisLedger(dead)
-        await ledger.open(DAY, Amount())
-        assert isinstance(await ledger.reserve([DAY], Amount(1, 10, 700)), Hold)
+        await reserved(RedisUsageCounters(dead), allowed)
+        ledger = RedisBudgetLedger(dead)
+        await ledger.open(DAY, BudgetAmount())
+        assert isinstance(await ledger.reserve([DAY], BudgetAmount(1, 10, 700)), LedgerHold)
     await asyncio.sleep(0.04)
     async with replica(redis_url) as alive:
-        counters = RedisCounters(alive)
-        assert isinstance(await counters.reserve("a", allowed, Demand(1, 5)), Reservation)
-        refused = await RedisLedger(alive).reserve([DAY], Amount(1, 10, 400))
-        assert refused == Refused((Amount(1, 10, 700),), 0)
+        counters = RedisUsageCounters(alive)
+        assert isinstance(await counters.reserve("a", allowed, CallUsage(1, 5)), LimitReservation)
+        refused = await RedisBudgetLedger(alive).reserve([DAY], BudgetAmount(1, 10, 400))
+        assert refused == ReservationRejected((BudgetAmount(1, 10, 700),), 0)
 
 
 async def test_a_replica_that_lives_keeps_what_it_holds(redis_url: str) -> None:
     async with replica(redis_url, 0.06) as leases:
-        counters, ledger = RedisCounters(leases), RedisLedger(leases)
+        counters, ledger = RedisUsageCounters(leases), RedisBudgetLedger(leases)
         allowed = ProviderLimits(concurrency=1)
         first = await reserved(counters, allowed)
-        await ledger.open(DAY, Amount())
-        hold = await ledger.reserve([DAY], Amount(1, 10, 700))
-        assert isinstance(hold, Hold)
+        await ledger.open(DAY, BudgetAmount())
+        hold = await ledger.reserve([DAY], BudgetAmount(1, 10, 700))
+        assert isinstance(hold, LedgerHold)
         for _ in range(4):
             await asyncio.sleep(0.04)
-        assert not isinstance(await counters.reserve("a", allowed, SMALL), Reservation)
+        assert not isinstance(await counters.reserve("a", allowed, SMALL), LimitReservation)
         await counters.settle(first, SMALL)
-        await ledger.settle(hold, Amount(1, 10, 100))
-        assert isinstance(await counters.reserve("a", allowed, SMALL), Reservation)
-        assert isinstance(await ledger.reserve([DAY], Amount(1, 10, 900)), Hold)
+        await ledger.settle(hold, BudgetAmount(1, 10, 100))
+        assert isinstance(await counters.reserve("a", allowed, SMALL), LimitReservation)
+        assert isinstance(await ledger.reserve([DAY], BudgetAmount(1, 10, 900)), LedgerHold)
 
 
 async def test_a_replica_ends_while_it_renews_what_it_holds(redis_url: str) -> None:
     for _ in range(10):
         async with asyncio.timeout(5), replica(redis_url, 0.002) as leases:
-            await RedisCounters(leases).reserve("a", ProviderLimits(concurrency=100), SMALL)
+            await RedisUsageCounters(leases).reserve("a", ProviderLimits(concurrency=100), SMALL)
             await asyncio.sleep(0.002)
 
 
 async def test_a_call_that_nobody_waits_for_is_given_back(redis_url: str) -> None:
     async with replica(redis_url) as leases:
-        counters, allowed = RedisCounters(leases), ProviderLimits(requests_per_minute=1, concurrency=1)
+        counters, allowed = RedisUsageCounters(leases), ProviderLimits(requests_per_minute=1, concurrency=1)
         task = asyncio.create_task(counters.reserve("a", allowed, SMALL))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
         await leases.aclose()
-        assert isinstance(await counters.reserve("a", allowed, SMALL), Reservation)
+        assert isinstance(await counters.reserve("a", allowed, SMALL), LimitReservation)
 
 
 async def test_a_server_that_cannot_be_used_lets_nothing_in_and_costs_no_answer(redis_url: str) -> None:
     async with replica("redis://127.0.0.1:9/0") as nowhere, replica(redis_url) as leases:
         allowed = ProviderLimits(requests_per_minute=1)
         with pytest.raises(UnavailableError):
-            await RedisCounters(nowhere).reserve("a", allowed, SMALL)
+            await RedisUsageCounters(nowhere).reserve("a", allowed, SMALL)
         with pytest.raises(UnavailableError):
-            await RedisLedger(nowhere).reserve([DAY], Amount())
-        reservation = await reserved(RedisCounters(leases), allowed)
-        await RedisCounters(nowhere).settle(reservation, SMALL)
+            await RedisBudgetLedger(nowhere).reserve([DAY], BudgetAmount())
+        reservation = await reserved(RedisUsageCounters(leases), allowed)
+        await RedisUsageCounters(nowhere).settle(reservation, SMALL)
 
 
 async def test_a_budget_is_opened_once_and_all_or_none_are_reserved(redis_url: str) -> None:
-    mine = Scope(BudgetKind.CONVERSATION, "c", Budget(max_tokens=100, max_calls=2))
+    mine = BudgetScope(BudgetKind.CONVERSATION, "c", Budget(max_tokens=100, max_calls=2))
     async with replicas(redis_url) as both:
-        one, other = [RedisLedger(leases) for leases in both]
-        assert await one.reserve([mine, DAY], Amount(1, 1, 1)) == Refused((None, None), 0)
-        await one.open(DAY, Amount(3, 300, 990))
-        await other.open(DAY, Amount())
-        assert await one.reserve([mine, DAY], Amount(1, 1, 1)) == Refused((None, Amount(3, 300, 990)), 0)
-        await other.open(mine, Amount())
-        assert await one.reserve([mine, DAY], Amount(1, 1, 11)) == Refused((Amount(), Amount(3, 300, 990)), 1)
-        hold = await other.reserve([mine, DAY], Amount(1, 100, 10))
-        assert isinstance(hold, Hold)
-        assert await one.reserve([mine], Amount(1, 1, 0)) == Refused((Amount(),), 0)
-        await other.settle(hold, Amount(1, 2**40, 2**60))
-        assert await one.reserve([DAY], Amount(1, 1, 1)) == Refused((Amount(4, 300 + 2**40, 990 + 2**60),), 0)
+        one, other = [RedisBudgetLedger(leases) for leases in both]
+        assert await one.reserve([mine, DAY], BudgetAmount(1, 1, 1)) == ReservationRejected((None, None), 0)
+        await one.open(DAY, BudgetAmount(3, 300, 990))
+        await other.open(DAY, BudgetAmount())
+        assert await one.reserve([mine, DAY], BudgetAmount(1, 1, 1)) == ReservationRejected(
+            (None, BudgetAmount(3, 300, 990)), 0
+        )
+        await other.open(mine, BudgetAmount())
+        assert await one.reserve([mine, DAY], BudgetAmount(1, 1, 11)) == ReservationRejected(
+            (BudgetAmount(), BudgetAmount(3, 300, 990)), 1
+        )
+        hold = await other.reserve([mine, DAY], BudgetAmount(1, 100, 10))
+        assert isinstance(hold, LedgerHold)
+        assert await one.reserve([mine], BudgetAmount(1, 1, 0)) == ReservationRejected((BudgetAmount(),), 0)
+        await other.settle(hold, BudgetAmount(1, 2**40, 2**60))
+        assert await one.reserve([DAY], BudgetAmount(1, 1, 1)) == ReservationRejected(
+            (BudgetAmount(4, 300 + 2**40, 990 + 2**60),), 0
+        )
 
 
 @pytest.mark.parametrize("dropped", ["", ":leases", ":holds"])
 async def test_what_the_server_drops_of_a_budget_leaves_no_trace_of_it(redis_url: str, dropped: str) -> None:
     async with replica(redis_url) as leases:
-        ledger = RedisLedger(leases)
-        await ledger.open(DAY, Amount())
-        hold = await ledger.reserve([DAY], Amount(1, 10, 700))
-        assert isinstance(hold, Hold)
+        ledger = RedisBudgetLedger(leases)
+        await ledger.open(DAY, BudgetAmount())
+        hold = await ledger.reserve([DAY], BudgetAmount(1, 10, 700))
+        assert isinstance(hold, LedgerHold)
         with Redis.from_url(redis_url) as client:
             client.delete(f"peripety:budget:{DAY.key}{dropped}")
-        await ledger.settle(hold, Amount(1, 10, 700))
-        await ledger.open(DAY, Amount(1, 10, 700))
-        assert isinstance(await ledger.reserve([DAY], Amount(1, 1, 300)), Hold)
-        assert isinstance(await ledger.reserve([DAY], Amount(1, 1, 301)), Refused)
+        await ledger.settle(hold, BudgetAmount(1, 10, 700))
+        await ledger.open(DAY, BudgetAmount(1, 10, 700))
+        assert isinstance(await ledger.reserve([DAY], BudgetAmount(1, 1, 300)), LedgerHold)
+        assert isinstance(await ledger.reserve([DAY], BudgetAmount(1, 1, 301)), ReservationRejected)
 
 
 async def test_budgets_of_replicas_are_used_up_and_never_overspent(redis_url: str) -> None:
@@ -202,17 +217,17 @@ async def test_budgets_of_replicas_are_used_up_and_never_overspent(redis_url: st
 
     async with replicas(redis_url) as both:
         clock = Clock(deadline=lambda: None)
-        ledgers = [RedisLedger(leases) for leases in both]
+        ledgers = [RedisBudgetLedger(leases) for leases in both]
 
-        async def spend(ledger: RedisLedger) -> None:
+        async def spend(ledger: RedisBudgetLedger) -> None:
             nonlocal spent, most
             request = asking(conversation_id="c", conversation_budget=cap)
-            purse = Budgets(None, ledger, NoHistory(), clock).purse(request)
+            purse = BudgetManager(None, ledger, NoUsageHistory(), clock).purse(request)
             while True:
-                held = await purse.reserve(CALL, Demand(100, 900, 1))
+                held = await purse.reserve(CALL, CallUsage(100, 900, 1))
                 most += 1
                 await asyncio.sleep(random.uniform(0, 0.002))
-                used = Demand(random.randint(0, 100), random.randint(0, held.demand.output_tokens))
+                used = CallUsage(random.randint(0, 100), random.randint(0, held.demand.output_tokens))
                 spent += used.input_tokens + used.output_tokens
                 await purse.settle(held, used)
 
@@ -228,11 +243,13 @@ async def test_the_gates_of_replicas_share_a_limit(redis_url: str) -> None:
     async with replicas(redis_url) as both:
         limits: dict[str, Any] = {"concurrency": 3}
         gates = [
-            Gate("a", ProviderLimits(**limits), RedisCounters(leases), Clock(deadline=lambda: None))
+            RateLimiter(
+                "a", ProviderLimits(**limits), RedisUsageCounters(leases), Clock(deadline=lambda: None)
+            )
             for leases in both
         ]
 
-        async def call(gate: Gate) -> None:
+        async def call(gate: RateLimiter) -> None:
             nonlocal under_way, most
             reservation = await gate.enter(SMALL)
             under_way += 1

@@ -6,12 +6,13 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from peripety.gateway.catalogue import Catalogue, ModelData, cost_of
-from peripety.gateway.model import Usage
-from peripety.simulator.model import Api
-from peripety.simulator.model import Usage as Charged
-from peripety.simulator.truth.bill import bill
-from peripety.simulator.truth.models import catalogue
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.models.model_data import ModelData, cost_of
+from peripety.gateway.types.response import Usage
+from peripety.llmsim.provider_rules.billing import bill_request
+from peripety.llmsim.provider_rules.models import load_models
+from peripety.llmsim.types import Api
+from peripety.llmsim.types import BilledUsage as Charged
 
 APIS = {
     "anthropic": Api.ANTHROPIC,
@@ -38,9 +39,9 @@ def moments(model: ModelData) -> list[datetime]:
     return [moment for moment in borders if model.released is None or moment.date() >= model.released]
 
 
-@pytest.mark.parametrize("model", Catalogue.load().models(), ids=lambda model: model.name)
+@pytest.mark.parametrize("model", ModelCatalog.load().models(), ids=lambda model: model.name)
 def test_both_bill_the_same(model: ModelData) -> None:
-    theirs = catalogue().find(model.name, APIS[model.provider])
+    theirs = load_models().find(model.name, APIS[model.provider])
     if model.name in ONLY_HERE:
         assert not theirs.prices
         return
@@ -55,4 +56,4 @@ def test_both_bill_the_same(model: ModelData) -> None:
         for moment in moments(model):
             cost = cost_of(ours, model, moment)
             assert cost is not None
-            assert cost.total == bill(theirs, charged, moment.timestamp()).total, (size, moment)
+            assert cost.total == bill_request(theirs, charged, moment.timestamp()).total, (size, moment)

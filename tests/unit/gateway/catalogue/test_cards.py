@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.catalogue import Capability, Catalogue
-from peripety.gateway.catalogue.cards import Cards
+from peripety.gateway.models.catalog import ModelCatalog, ModelFiles
+from peripety.gateway.models.model_data import Capability
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 ANY_OTHER = """
 [[model]]
@@ -23,17 +24,17 @@ cache = { kind = "breakpoints", minimum_tokens = 10, ttls = { short = 300 } }
 """
 
 
-def with_file(tmp_path: Path, text: str) -> Catalogue:
+def with_file(tmp_path: Path, text: str) -> ModelCatalog:
     path = tmp_path / "mine.toml"
     path.write_text(text, "utf-8")
-    return Catalogue.load(path)
+    return ModelCatalog.load(path)
 
 
-def read(*texts: str) -> Catalogue:
-    cards = Cards()
+def read(*texts: str) -> ModelCatalog:
+    cards = ModelFiles()
     for index, text in enumerate(texts):
         cards.add(text, f"{index}.toml")
-    return Catalogue(cards.models())
+    return ModelCatalog(cards.models())
 
 
 def test_a_file_adds_a_model_to_a_provider(tmp_path: Path) -> None:
@@ -50,12 +51,12 @@ def test_a_file_adds_a_model_to_a_provider(tmp_path: Path) -> None:
     )
     found = catalogue.find("generic", "alpha-7b")
     assert (found.name, found.context_tokens, found.prices[0].input) == ("alpha", 32_768, 50_000)
-    assert found.capabilities == Catalogue.load().find("generic", None).capabilities
+    assert found.capabilities == ModelCatalog.load().find("generic", None).capabilities
     assert [model.name for model in catalogue.models("generic")] == ["alpha"]
 
 
 def test_a_file_corrects_what_comes_with_the_version(tmp_path: Path) -> None:
-    before = Catalogue.load().find("anthropic", "claude-opus-4-7")
+    before = ModelCatalog.load().find("anthropic", "claude-opus-4-7")
     catalogue = with_file(
         tmp_path,
         """
@@ -68,7 +69,7 @@ def test_a_file_corrects_what_comes_with_the_version(tmp_path: Path) -> None:
     found = catalogue.find("anthropic", "claude-opus-4-7")
     assert (before.cache.minimum_tokens, found.cache.minimum_tokens) == (2048, 512)
     assert (found.prices, found.released, found.traits) == (before.prices, before.released, before.traits)
-    assert len(catalogue.models()) == len(Catalogue.load().models())
+    assert len(catalogue.models()) == len(ModelCatalog.load().models())
 
 
 def test_names_of_a_later_file_go_before_those_of_an_earlier_one() -> None:
@@ -178,11 +179,11 @@ def test_a_bad_file_is_an_error_that_names_file_model_and_key(
 
 def test_a_file_that_is_not_there_is_an_error_that_names_the_variable(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"PERIPETY_MODELS: cannot read .*gone: No such file"):
-        Catalogue.load(tmp_path / "gone")
+        ModelCatalog.load(tmp_path / "gone")
 
 
 def test_a_file_that_is_not_text_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidArgumentError, match="not UTF-8"):
-        Catalogue.load(path)
+        ModelCatalog.load(path)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.gateway.catalogue import CacheKind, Capability, Catalogue
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.models.model_data import CacheKind, Capability
 
-CATALOGUE = Catalogue.load()
+CATALOGUE = ModelCatalog.load()
 PROVIDERS = ("anthropic", "openai", "deepseek", "gemini", "ollama", "generic", "azure", "offline", "scripted")
 
 

@@ -9,14 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peripety.gateway.catalogue import Catalogue, Cost, ModelData, cost_of, cost_of_call, most_it_can_cost
-from peripety.gateway.catalogue.cost import LONGEST_CALL
-from peripety.gateway.catalogue.prices import price_at
-from peripety.gateway.model import Usage
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.models.model_data import (
+    MAX_CALL_DURATION,
+    Cost,
+    ModelData,
+    cost_of,
+    cost_of_call,
+    max_cost,
+)
+from peripety.gateway.models.prices import price_at
+from peripety.gateway.types.response import Usage
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)  # a Wednesday, outside of peak hours
 DOLLAR = 10**12
-CATALOGUE = Catalogue.load()
+CATALOGUE = ModelCatalog.load()
 
 
 @st.composite
@@ -85,13 +92,13 @@ def test_writing_without_reading_is_a_loss() -> None:
 def test_what_is_not_known_costs_not_nothing_but_an_unknown_amount(provider: str, model: str | None) -> None:
     found = CATALOGUE.find(provider, model)
     assert cost_of(Usage(10, 10), found, NOW) is None
-    assert most_it_can_cost(10, 10, found, NOW) is None
+    assert max_cost(10, 10, found, NOW) is None
 
 
 @pytest.mark.parametrize("provider", ["offline", "scripted"])
 def test_no_model_costs_nothing(provider: str) -> None:
     assert cost_of(Usage(10, 10), CATALOGUE.find(provider, None), NOW) == Cost()
-    assert most_it_can_cost(10, 10, CATALOGUE.find(provider, None), NOW) == 0
+    assert max_cost(10, 10, CATALOGUE.find(provider, None), NOW) == 0
 
 
 def test_a_call_whose_usage_is_missing_costs_something_unless_everything_is_free() -> None:
@@ -129,12 +136,12 @@ def test_a_bill_is_that_of_exact_fractions(model: ModelData, usage: Usage, when:
     usage=usages(),
     more=st.tuples(st.integers(0, 100_000), st.integers(0, 100_000)),
     when=moments,
-    later=st.timedeltas(timedelta(0), LONGEST_CALL),
+    later=st.timedeltas(timedelta(0), MAX_CALL_DURATION),
 )
 def test_no_call_costs_more_than_it_can(
     model: ModelData, usage: Usage, more: tuple[int, int], when: datetime, later: timedelta
 ) -> None:
-    bound = most_it_can_cost(usage.input_tokens + more[0], usage.output_tokens + more[1], model, when)
+    bound = max_cost(usage.input_tokens + more[0], usage.output_tokens + more[1], model, when)
     cost = cost_of(usage, model, when + later)
     if bound is not None:
         assert cost is not None
@@ -143,10 +150,10 @@ def test_no_call_costs_more_than_it_can(
 
 def test_the_bound_is_that_of_writing_the_whole_prompt_for_the_longest_time() -> None:
     model = CATALOGUE.find("anthropic", "claude-opus-5-5")
-    assert most_it_can_cost(1_000, 100, model, NOW) == (8_000 + 2_000) * 10**6
+    assert max_cost(1_000, 100, model, NOW) == (8_000 + 2_000) * 10**6
 
 
 def test_the_bound_is_at_the_peak_that_a_call_may_still_run_into() -> None:
     model = CATALOGUE.find("deepseek", "deepseek-flash")
-    assert most_it_can_cost(1_000, 0, model, NOW.replace(hour=4)) == 150 * 10**6
-    assert most_it_can_cost(1_000, 0, model, NOW.replace(hour=5)) == 300 * 10**6
+    assert max_cost(1_000, 0, model, NOW.replace(hour=4)) == 150 * 10**6
+    assert max_cost(1_000, 0, model, NOW.replace(hour=5)) == 300 * 10**6

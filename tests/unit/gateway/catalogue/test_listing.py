@@ -7,9 +7,9 @@ from datetime import date
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.catalogue import Catalogue, ModelList
+from peripety.gateway.models.catalog import ModelCatalog, ModelList
 
-CATALOGUE = Catalogue.load()
+CATALOGUE = ModelCatalog.load()
 
 
 def model_list(default: tuple[str, str] | None = None, today: date = date(2026, 11, 22)) -> ModelList:

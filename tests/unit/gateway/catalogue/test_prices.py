@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from peripety.gateway.catalogue import Catalogue, PeakHours, Price
-from peripety.gateway.catalogue.prices import price_at, prices_between
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.models.prices import PeakHours, Price, price_at, prices_between
 
 WEEKDAYS = PeakHours(weekdays=(1, 2, 3, 4, 5), hours=((1, 4), (6, 10)))
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
@@ -98,7 +98,7 @@ def test_of_a_period_that_begins_before_the_first_date_no_price_is_known() -> No
 
 
 def test_every_price_that_is_known_is_a_whole_number_of_pico_dollars() -> None:
-    models = Catalogue.load().models()
+    models = ModelCatalog.load().models()
     assert len(models) > 50
     for model in models:
         assert model.prices, f"{model.provider}/{model.name} has no price"
@@ -125,7 +125,9 @@ def test_every_price_that_is_known_is_a_whole_number_of_pico_dollars() -> None:
 def test_prices_are_those_that_the_providers_publish(
     provider: str, model: str, expected: tuple[str, str, str, list[str]]
 ) -> None:
-    found = price_at(Catalogue.load().find(provider, model).prices, 1000, datetime(2026, 11, 22, tzinfo=UTC))
+    found = price_at(
+        ModelCatalog.load().find(provider, model).prices, 1000, datetime(2026, 11, 22, tzinfo=UTC)
+    )
     assert found is not None
     dollars = [Decimal(cost) / 10**6 for cost in (found.input, found.output, found.cache_read)]
     writes = [Decimal(cost) / 10**6 for cost in found.cache_write.values()]

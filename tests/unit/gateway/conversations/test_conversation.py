@@ -4,24 +4,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.core.concurrency import closing
 from peripety.errors import ConflictError, UnavailableError
-from peripety.gateway.conversations import Conversation
-from peripety.gateway.model import (
-    Budget,
-    ChatMessage,
-    ChatRole,
+from peripety.gateway.conversations.conversation import Conversation
+from peripety.gateway.types.message import ChatMessage, ChatRole
+from peripety.gateway.types.request import Budget, GenerateRequest, GenerationOptions
+from peripety.gateway.types.response import (
     Completed,
     Completion,
     GatewayEvent,
-    GenerateRequest,
-    Options,
     Repairing,
     StopReason,
     TextDelta,
     Usage,
+    collect_completion,
 )
-from peripety.gateway.model.replay import completion_of
-from peripety.gateway.streams import following
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,7 +42,7 @@ class Gateway:
         yield Completed(Completion(ChatMessage.assistant(text), None, Usage(), StopReason.END, "m", "p"))
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        return await completion_of(self.stream(request))
+        return await collect_completion(self.stream(request))
 
 
 def texts(conversation: Conversation) -> list[tuple[ChatRole, str]]:
@@ -66,7 +63,7 @@ async def test_user_and_assistant_are_kept_together() -> None:
 
 async def test_each_request_extends_the_one_before() -> None:
     gateway = Gateway()
-    conversation = Conversation(gateway, "s", options=Options(model="m"))
+    conversation = Conversation(gateway, "s", options=GenerationOptions(model="m"))
     for text in "abc":
         await conversation.send(text)
     for earlier, later in zip(gateway.requests, gateway.requests[1:], strict=False):
@@ -76,8 +73,8 @@ async def test_each_request_extends_the_one_before() -> None:
 
 async def test_what_a_turn_says_of_its_options_comes_before_what_the_conversation_says() -> None:
     gateway = Gateway()
-    conversation = Conversation(gateway, "s", options=Options(model="m", seed=1))
-    await conversation.send("a", options=Options(seed=2, budget=Budget(max_calls=1)))
+    conversation = Conversation(gateway, "s", options=GenerationOptions(model="m", seed=1))
+    await conversation.send("a", options=GenerationOptions(seed=2, budget=Budget(max_calls=1)))
     await conversation.send("b")
     asked = [(request.model, request.seed, request.budget) for request in gateway.requests]
     assert asked == [("m", 2, Budget(max_calls=1)), ("m", 1, None)]
@@ -98,7 +95,7 @@ async def test_a_failed_turn_leaves_the_conversation_as_it_was() -> None:
 
 async def test_an_abandoned_turn_leaves_the_conversation_as_it_was() -> None:
     conversation = Conversation(Gateway(), "s")
-    async with following(conversation.stream("a")) as events:
+    async with closing(conversation.stream("a")) as events:
         async for _ in events:
             break
     assert conversation.turns == ()
@@ -116,7 +113,7 @@ async def test_a_repair_leaves_no_trace_in_the_history() -> None:
 
 async def test_two_turns_at_once_are_refused() -> None:
     conversation = Conversation(Gateway(), "s")
-    async with following(conversation.stream("a")) as events:
+    async with closing(conversation.stream("a")) as events:
         await anext(events)
         with pytest.raises(ConflictError):
             await conversation.send("b")

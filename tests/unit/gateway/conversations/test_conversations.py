@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.durable.requests import Request
+from peripety.core.idempotency.store import RequestKey
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -19,33 +19,32 @@ from peripety.errors import (
     PeripetyError,
     UnavailableError,
 )
-from peripety.gateway.conversations.conversations import Conversations
-from peripety.gateway.conversations.model import Charter, Question
+from peripety.gateway.conversations.conversation import (
+    ConversationConfig,
+    HistoryPolicy,
+    HistoryStrategy,
+    PendingTurn,
+)
+from peripety.gateway.conversations.manager import ConversationManager
 from peripety.gateway.conversations.store import ConversationStore
-from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy
-from peripety.gateway.history import merge_messages
-from peripety.gateway.model import (
-    Budget,
-    ChatMessage,
-    ChatRole,
+from peripety.gateway.message_normalization import normalize_messages
+from peripety.gateway.types.message import ChatMessage, ChatRole, Text, Tool, ToolCall, ToolResult
+from peripety.gateway.types.request import Budget, GenerateRequest
+from peripety.gateway.types.response import (
     Completed,
     Completion,
-    GenerateRequest,
     StopReason,
-    Text,
     TextDelta,
-    Tool,
-    ToolCall,
-    ToolResult,
     Usage,
+    collect_completion,
 )
-from peripety.gateway.model.replay import completion_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.model import GatewayEvent
-    from peripety.storage import Database
+    from peripety.core.storage.database import Database
+    from peripety.gateway.types.response import GatewayEvent
+
 
 DAY = 24 * 3600 * 1_000_000
 TOOL = Tool("t", "d", {"type": "object"})
@@ -70,7 +69,7 @@ class Gateway:
         yield Completed(self.next or answer(f"re: {request.messages[-1].text}"))
 
     async def generate(self, request: GenerateRequest) -> Completion:
-        return await completion_of(self.stream(request))
+        return await collect_completion(self.stream(request))
 
 
 def answer(text: str, *parts: Any) -> Completion:
@@ -85,19 +84,19 @@ class Setting:
         self.gateway = Gateway()
         self.time = 1_000_000
         store = ConversationStore(database, self.now)
-        self.conversations = Conversations(self.gateway, store, lambda _request: 0, self.now)
+        self.conversations = ConversationManager(self.gateway, store, lambda _request: 0, self.now)
 
     def now(self) -> int:
         self.time += 1
         return self.time
 
     async def create(self, **charter: Any) -> str:
-        return (await self.conversations.create(Charter(**charter), named())).conversation_id
+        return (await self.conversations.create(ConversationConfig(**charter), named())).conversation_id
 
     async def say(self, conversation_id: str, text: str = "u", **options: Any) -> Completion:
         request = options.pop("request", None) or GenerateRequest(None, (ChatMessage.user(text),))
-        question = Question(conversation_id, options.pop("named", None) or named(), request, **options)
-        return await completion_of(self.conversations.stream(question))
+        question = PendingTurn(conversation_id, options.pop("named", None) or named(), request, **options)
+        return await collect_completion(self.conversations.stream(question))
 
     async def texts(self, conversation_id: str) -> list[str]:
         page = await self.conversations.turns(conversation_id, 0, "")
@@ -113,8 +112,8 @@ def setting(database: Database) -> Setting:
     return Setting(database)
 
 
-def named(digest: str = "d") -> Request:
-    return Request(str(uuid.uuid4()), digest)
+def named(digest: str = "d") -> RequestKey:
+    return RequestKey(str(uuid.uuid4()), digest)
 
 
 async def test_a_turn_is_kept_with_all_that_was_said_and_what_it_used(setting: Setting) -> None:
@@ -195,7 +194,7 @@ async def test_a_turn_for_another_length_of_the_conversation_asks_nobody(setting
 async def test_who_stops_waiting_for_a_whole_answer_finds_it_kept(setting: Setting) -> None:
     one = await setting.create()
     stream = setting.conversations.stream(
-        Question(one, named(), GenerateRequest(None, (ChatMessage.user("a"),)))
+        PendingTurn(one, named(), GenerateRequest(None, (ChatMessage.user("a"),)))
     )
     assert await anext(stream) == TextDelta("re")
     assert isinstance(await anext(stream), Completed)
@@ -269,7 +268,7 @@ async def test_a_conversation_goes_on_behind_an_answer_that_says_nothing(setting
     setting.gateway.next = None
     await setting.say(one, "b")
     assert setting.sent == ["a", "(no answer)", "b"]
-    merge_messages(setting.gateway.requests[-1].messages)
+    normalize_messages(setting.gateway.requests[-1].messages)
     kept = (await setting.conversations.turns(one, 0, "")).items
     assert kept[0].turn.completion.message == silent.message
 
@@ -344,13 +343,13 @@ async def test_what_was_deleted_is_gone_and_deleting_it_again_is_no_error(settin
 
 async def test_the_same_request_starts_one_conversation_for_a_day(setting: Setting) -> None:
     name = named()
-    first = await setting.conversations.create(Charter(), name)
-    assert await setting.conversations.create(Charter(), name) == first
+    first = await setting.conversations.create(ConversationConfig(), name)
+    assert await setting.conversations.create(ConversationConfig(), name) == first
     with pytest.raises(AlreadyExistsError):
-        await setting.conversations.create(Charter(system="s"), replace(name, digest="other"))
+        await setting.conversations.create(ConversationConfig(system="s"), replace(name, digest="other"))
     setting.time += DAY
     await setting.create()
-    assert (await setting.conversations.create(Charter(), name)) != first
+    assert (await setting.conversations.create(ConversationConfig(), name)) != first
 
 
 async def test_conversations_are_listed_newest_first_page_by_page(setting: Setting) -> None:

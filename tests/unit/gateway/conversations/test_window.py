@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peripety.errors import FailedPreconditionError
-from peripety.gateway.conversations.window import HistoryPolicy, HistoryStrategy, TurnSize, first_sent
+from peripety.gateway.conversations.conversation import (
+    HistoryPolicy,
+    HistoryStrategy,
+    TurnSize,
+    first_turn_index,
+)
 
 COMPACT, SLIDING, REFUSE = HistoryStrategy.COMPACT, HistoryStrategy.SLIDING_WINDOW, HistoryStrategy.REFUSE
 SMALL = TurnSize(1, 1)
@@ -22,11 +27,11 @@ policies = st.builds(
 
 def firsts(policy: HistoryPolicy, turns: list[TurnSize]) -> list[int]:
     """The first turn that is sent with each turn."""
-    return [first_sent(turns[: end + 1], policy) for end in range(len(turns))]
+    return [first_turn_index(turns[: end + 1], policy) for end in range(len(turns))]
 
 
 def test_without_limits_everything_is_sent() -> None:
-    assert first_sent([SMALL] * 99, HistoryPolicy()) == 0
+    assert first_turn_index([SMALL] * 99, HistoryPolicy()) == 0
 
 
 def test_compaction_cuts_to_half_at_once_and_then_rests() -> None:
@@ -39,23 +44,23 @@ def test_a_sliding_window_moves_with_every_turn() -> None:
 
 def test_tokens_count_with_those_of_the_system_text() -> None:
     policy = HistoryPolicy(COMPACT, max_input_tokens=11)
-    assert first_sent([SMALL] * 6, policy) == 0
-    assert first_sent([SMALL] * 6, policy, fixed_tokens=1) == 3
-    assert first_sent([SMALL] * 6, HistoryPolicy(), context_tokens=10) == 3
+    assert first_turn_index([SMALL] * 6, policy) == 0
+    assert first_turn_index([SMALL] * 6, policy, fixed_tokens=1) == 3
+    assert first_turn_index([SMALL] * 6, HistoryPolicy(), context_tokens=10) == 3
 
 
 def test_a_full_history_is_refused_when_nothing_may_be_left_out() -> None:
     policy = HistoryPolicy(REFUSE, max_turns=2)
-    assert first_sent([SMALL] * 3, policy) == 0
+    assert first_turn_index([SMALL] * 3, policy) == 0
     with pytest.raises(FailedPreconditionError, match="fork its first turns"):
-        first_sent([SMALL] * 4, policy)
+        first_turn_index([SMALL] * 4, policy)
 
 
 def test_results_of_tools_are_not_cut_from_their_calls() -> None:
     results = TurnSize(1, 1, may_be_first=False)
     turns = [SMALL, results, results, SMALL, results, results]
-    assert first_sent(turns, HistoryPolicy(SLIDING, max_turns=1)) == 3
-    assert first_sent([SMALL, *[results] * 9], HistoryPolicy(SLIDING, max_turns=1)) == 0
+    assert first_turn_index(turns, HistoryPolicy(SLIDING, max_turns=1)) == 3
+    assert first_turn_index([SMALL, *[results] * 9], HistoryPolicy(SLIDING, max_turns=1)) == 0
 
 
 @pytest.mark.parametrize("strategy", [COMPACT, SLIDING])
@@ -68,7 +73,7 @@ def test_each_turn_of_a_long_history_is_looked_at_a_few_times(strategy: HistoryS
             looks += len(range(len(self))[place]) if isinstance(place, slice) else 1
             return super().__getitem__(place)
 
-    first_sent(Turns([SMALL] * 2_000), HistoryPolicy(strategy, max_turns=500))
+    first_turn_index(Turns([SMALL] * 2_000), HistoryPolicy(strategy, max_turns=500))
     assert looks < 20_000
 
 
@@ -83,7 +88,7 @@ def test_a_history_is_cut_forward_only_and_at_places_where_a_prompt_may_begin(
 
 @given(sizes, st.integers(1, 8))
 def test_no_more_turns_are_sent_than_the_limit_where_that_can_be(turns: list[TurnSize], limit: int) -> None:
-    first = first_sent(turns, HistoryPolicy(SLIDING, max_turns=limit))
+    first = first_turn_index(turns, HistoryPolicy(SLIDING, max_turns=limit))
     begins = [index for index in range(len(turns)) if turns[index].may_be_first]
     possible = [begin for begin in begins if len(turns) - 1 - begin <= limit]
     if len(turns) - 1 > limit and possible:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from peripety.gateway.objects.elements import ObjectReader
+from peripety.gateway.structured_output.incremental_json import ObjectReader
 
 
 def elements(*pieces: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.gateway.objects.fitting import UnfitError, fitting
+from peripety.gateway.structured_output.validator import PrefixMismatchError, validate_prefix
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -40,7 +40,7 @@ SCHEMA: dict[str, Any] = {
     ],
 )
 def test_a_beginning_that_may_become_valid_is_kept(value: Any) -> None:
-    assert fitting(SCHEMA, value) == value
+    assert validate_prefix(SCHEMA, value) == value
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_a_beginning_that_may_become_valid_is_kept(value: Any) -> None:
     ],
 )
 def test_a_beginning_that_cannot_is_refused(value: Any) -> None:
-    with pytest.raises(UnfitError):
-        fitting(SCHEMA, value)
+    with pytest.raises(PrefixMismatchError):
+        validate_prefix(SCHEMA, value)
 
 
 def test_a_null_that_may_stand_for_a_missing_key_is_left_out() -> None:
-    assert fitting(SCHEMA, {"whole": None, "note": None, "either": None, "tree": {"x": None}}) == {
+    assert validate_prefix(SCHEMA, {"whole": None, "note": None, "either": None, "tree": {"x": None}}) == {
         "note": None,
         "tree": {},
     }
@@ -74,4 +74,4 @@ def test_a_null_that_may_stand_for_a_missing_key_is_left_out() -> None:
 @pytest.mark.parametrize("reference", ["#anchor", "#/$defs/missing", "https://a.example/b", "#"])
 def test_what_a_reference_does_not_lead_to_refuses_nothing(reference: str) -> None:
     schema = {"properties": {"a": {"$ref": reference}}}
-    assert fitting(schema, {"a": {"b": 1}}) == {"a": {"b": 1}}
+    assert validate_prefix(schema, {"a": {"b": 1}}) == {"a": {"b": 1}}

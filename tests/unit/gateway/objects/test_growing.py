@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peripety.gateway.objects.growing import GrowingValue
+from peripety.gateway.structured_output.incremental_json import GrowingValue
 from support.growing import begins
 
 ANYTHING: dict[str, Any] = {}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peripety.gateway.objects.partial import StringFieldReader
+from peripety.gateway.structured_output.incremental_json import StringFieldReader
 
 FIELD = "narrative"
 TEXTS = st.text(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peripety.gateway.objects.salvaging import whole_members
+from peripety.gateway.structured_output.json_repair import complete_members
 
 DIVISIBLE = {"list", "map"}
 
@@ -40,7 +40,7 @@ DIVISIBLE = {"list", "map"}
     ],
 )
 def test_only_what_was_finished_is_kept(text: str, value: Any) -> None:
-    assert whole_members(text, DIVISIBLE) == value
+    assert complete_members(text, DIVISIBLE) == value
 
 
 values = st.recursive(
@@ -56,7 +56,7 @@ def test_whatever_is_cut_off_nothing_is_kept_that_the_whole_does_not_say(
 ) -> None:
     text = json.dumps(whole, ensure_ascii=False)
     cut = text[: data.draw(st.integers(0, len(text) - 1))]
-    for key, value in (whole_members(cut, DIVISIBLE) or {}).items():
+    for key, value in (complete_members(cut, DIVISIBLE) or {}).items():
         if isinstance(value, list) and key in DIVISIBLE:
             assert value == whole[key][: len(value)]
         elif isinstance(value, dict) and key in DIVISIBLE:

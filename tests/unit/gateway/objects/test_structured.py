@@ -15,38 +15,40 @@ from peripety.errors import (
     InvalidArgumentError,
     Severity,
     UnavailableError,
+    get_remedy,
 )
-from peripety.gateway.model import (
+from peripety.gateway.structured_output.validator import (
+    extract_json,
+    generate_valid,
+    parse_json_with_schema,
+    schema_hint,
+    usage_until,
+)
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    Completed,
-    Completion,
-    GatewayEvent,
-    GenerateRequest,
     Part,
     ProviderState,
     Reasoning,
-    Repairing,
-    ResponseSchema,
-    Spent,
-    StopReason,
     Text,
-    TextDelta,
     Tool,
     ToolCall,
+)
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import (
+    Completed,
+    Completion,
+    GatewayEvent,
+    Repairing,
+    StopReason,
+    TextDelta,
     Usage,
+    UsageTotal,
 )
-from peripety.gateway.objects.structured import (
-    ask_until_valid,
-    extract_json,
-    parse_json_with_schema,
-    schema_hint,
-    used_until,
-)
-from peripety.remedies import remedy_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
 
 SCHEMA = {
     "type": "object",
@@ -311,7 +313,7 @@ class Model:
 
 
 async def ask(model: Model, schema: ResponseSchema = ANSWER) -> list[GatewayEvent]:
-    return [event async for event in ask_until_valid(model.ask, QUESTION, schema)]
+    return [event async for event in generate_valid(model.ask, QUESTION, schema)]
 
 
 def completion(events: list[GatewayEvent]) -> Completion:
@@ -361,7 +363,7 @@ async def test_the_repair_extends_the_question_and_changes_nothing_of_it() -> No
     assert complaint.role is ChatRole.USER
     said = json.loads(complaint.text)
     assert [told["path"] for told in said["findings"]] == ["/a"]
-    assert said["fixes"] == {"WRONG_TYPE": remedy_of("WRONG_TYPE")}
+    assert said["fixes"] == {"WRONG_TYPE": get_remedy("WRONG_TYPE")}
 
 
 async def test_a_second_invalid_answer_is_an_error_with_the_findings() -> None:
@@ -426,11 +428,11 @@ async def test_what_both_calls_used_is_in_the_details_of_the_error() -> None:
     model = Model("no", "still no", costs=(5, 7))
     with pytest.raises(FailedPreconditionError) as caught:
         await ask(model)
-    assert used_until(caught.value) == Spent(2, Usage(20, 4, 8, 2), 12, 12)
+    assert usage_until(caught.value) == UsageTotal(2, Usage(20, 4, 8, 2), 12, 12)
     model = Model("no", "still no", costs=(5, None))
     with pytest.raises(FailedPreconditionError) as caught:
         await ask(model)
-    assert used_until(caught.value) == Spent(2, Usage(20, 4, 8, 2), None, None)
+    assert usage_until(caught.value) == UsageTotal(2, Usage(20, 4, 8, 2), None, None)
 
 
 async def test_a_repair_that_fails_otherwise_tells_what_the_first_call_used() -> None:
@@ -443,12 +445,12 @@ async def test_a_repair_that_fails_otherwise_tells_what_the_first_call_used() ->
 
     with pytest.raises(UnavailableError) as caught:
         await ask(Failing("no", costs=(-5,)))
-    assert used_until(caught.value) == Spent(1, Usage(10, 2, 4, 1), -5, -5)
+    assert usage_until(caught.value) == UsageTotal(1, Usage(10, 2, 4, 1), -5, -5)
 
 
 @pytest.mark.parametrize("details", [{}, {"calls": "2"}, {"calls": "2", "input_tokens": "many"}])
 def test_an_error_that_does_not_tell_what_was_used_says_so(details: dict[str, str]) -> None:
-    assert used_until(UnavailableError("x", details=details)) is None
+    assert usage_until(UnavailableError("x", details=details)) is None
 
 
 STATE = ProviderState("anthropic", b"signature")
@@ -487,7 +489,7 @@ async def test_a_refused_answer_goes_back_as_it_was_without_calls_that_get_no_re
 async def test_calls_come_before_the_answer_only_where_tools_are_offered(offered: bool) -> None:
     model = Model("", '{"a": 1}', stop=StopReason.TOOL_USE)
     tools = (Tool("t", "", {"type": "object"}),) if offered else ()
-    events = [e async for e in ask_until_valid(model.ask, replace(QUESTION, tools=tools), ANSWER)]
+    events = [e async for e in generate_valid(model.ask, replace(QUESTION, tools=tools), ANSWER)]
     assert completion(events).value == (None if offered else {"a": 1})
     assert len(model.questions) == (1 if offered else 2)
 

@@ -8,27 +8,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.core.concurrency import closing
 from peripety.errors import InternalError, UnavailableError
-from peripety.gateway.catalogue import Catalogue
-from peripety.gateway.model import (
-    ChatMessage,
-    Completed,
-    Completion,
-    FallingBack,
-    GenerateRequest,
-    StopReason,
-    TextDelta,
-    Usage,
-)
-from peripety.gateway.prompt_cache import OneFillsTheCache, Outcome, Release, fan_out, release_of
-from peripety.gateway.streams import following
+from peripety.gateway.batch import BatchOutcome, WarmupGateway, WarmupPolicy, fan_out, warmup_policy_of
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import GenerateRequest
+from peripety.gateway.types.response import Completed, Completion, FallingBack, StopReason, TextDelta, Usage
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.calling.clock import Clock
-    from peripety.gateway.model import GatewayEvent
+    from peripety.core.call_context import Clock
+    from peripety.gateway.types.response import GatewayEvent
+
 
 DOWN = UnavailableError("x", code="PROVIDER_FAILED")
 FELL = FallingBack("a/m", "b/m", DOWN)
@@ -74,9 +68,9 @@ def requests(number: int) -> list[GenerateRequest]:
 
 
 def played(
-    gateway: Timed, number: int, *, release: Release = Release.AT_FIRST_EVENT, at_once: int = 16
-) -> list[Outcome]:
-    async def scene(_clock: Clock) -> list[Outcome]:
+    gateway: Timed, number: int, *, release: WarmupPolicy = WarmupPolicy.AT_FIRST_EVENT, at_once: int = 16
+) -> list[BatchOutcome]:
+    async def scene(_clock: Clock) -> list[BatchOutcome]:
         outcomes = fan_out(gateway, requests(number), release, at_once=at_once)
         return [outcome async for outcome in outcomes]
 
@@ -84,9 +78,10 @@ def played(
 
 
 @pytest.mark.parametrize(
-    ("release", "begun"), [(Release.AT_ONCE, 0), (Release.AT_FIRST_EVENT, 0.5), (Release.AT_END, 1)]
+    ("release", "begun"),
+    [(WarmupPolicy.AT_ONCE, 0), (WarmupPolicy.AT_FIRST_EVENT, 0.5), (WarmupPolicy.AT_END, 1)],
 )
-def test_the_others_go_when_the_first_can_be_read(release: Release, begun: float) -> None:
+def test_the_others_go_when_the_first_can_be_read(release: WarmupPolicy, begun: float) -> None:
     gateway = Timed()
     outcomes = played(gateway, 4, release=release)
     assert gateway.begun == {"0": 0, "1": begun, "2": begun, "3": begun}
@@ -124,7 +119,9 @@ def test_who_begins_differently_waits_for_nobody() -> None:
     asked = [replace(request, system=system) for request, system in zip(requests(4), "aabb", strict=True)]
 
     async def scene(_clock: Clock) -> None:
-        outcomes = fan_out(gateway, [*asked, GenerateRequest(None, (ChatMessage.user("4"),))], Release.AT_END)
+        outcomes = fan_out(
+            gateway, [*asked, GenerateRequest(None, (ChatMessage.user("4"),))], WarmupPolicy.AT_END
+        )
         assert len([outcome async for outcome in outcomes]) == 5
 
     in_virtual_time(scene)
@@ -133,7 +130,7 @@ def test_who_begins_differently_waits_for_nobody() -> None:
 
 def test_when_the_caller_of_the_first_leaves_the_next_takes_its_place() -> None:
     gateway = Timed()
-    in_turn = OneFillsTheCache(gateway, lambda _: Release.AT_END)
+    in_turn = WarmupGateway(gateway, lambda _: WarmupPolicy.AT_END)
 
     async def scene(_clock: Clock) -> None:
         first, second, third = (asyncio.create_task(in_turn.generate(each)) for each in requests(3))
@@ -153,7 +150,7 @@ def test_who_leaves_early_closes_all_calls() -> None:
     gateway = Timed()
 
     async def scene(_clock: Clock) -> int:
-        async with following(fan_out(gateway, requests(4), Release.AT_END)) as outcomes:
+        async with closing(fan_out(gateway, requests(4), WarmupPolicy.AT_END)) as outcomes:
             async for _ in outcomes:
                 break
         return gateway.running
@@ -183,12 +180,14 @@ def test_a_stream_without_an_end_is_an_error_of_its_request() -> None:
 @pytest.mark.parametrize(
     ("provider", "model", "release"),
     [
-        ("anthropic", "claude-opus-5-5", Release.AT_FIRST_EVENT),
-        ("openai", "gpt-6.2-sol", Release.AT_END),
-        ("openai", "gpt-4.1", Release.AT_END),
-        ("deepseek", "deepseek-flash", Release.AT_END),
-        ("generic", "m", Release.AT_ONCE),
+        ("anthropic", "claude-opus-5-5", WarmupPolicy.AT_FIRST_EVENT),
+        ("openai", "gpt-6.2-sol", WarmupPolicy.AT_END),
+        ("openai", "gpt-4.1", WarmupPolicy.AT_END),
+        ("deepseek", "deepseek-flash", WarmupPolicy.AT_END),
+        ("generic", "m", WarmupPolicy.AT_ONCE),
     ],
 )
-def test_every_kind_of_cache_says_when_it_can_be_read(provider: str, model: str, release: Release) -> None:
-    assert release_of(Catalogue.load().find(provider, model).cache) is release
+def test_every_kind_of_cache_says_when_it_can_be_read(
+    provider: str, model: str, release: WarmupPolicy
+) -> None:
+    assert warmup_policy_of(ModelCatalog.load().find(provider, model).cache) is release

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.gateway.model import (
-    CacheConfig,
-    CacheTTL,
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
     ProviderState,
@@ -16,6 +14,7 @@ from peripety.gateway.model import (
     ToolCall,
     ToolResult,
 )
+from peripety.gateway.types.request import CacheConfig, CacheTTL
 from support.caching import Planning, answer, asked, places, question
 
 TOOL = Tool("t", "t" * 600, {"type": "object"})

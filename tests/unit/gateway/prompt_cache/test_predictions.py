@@ -6,24 +6,20 @@ from typing import Any
 
 import pytest
 
-from peripety.gateway.model import (
-    CacheBlock,
-    CacheConfig,
-    CacheTTL,
+from peripety.gateway.prompt_cache.prediction import CachedPrefix, CachedPrefixes
+from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
     ProviderState,
     Reasoning,
-    ResponseSchema,
-    StopReason,
     Text,
     Tool,
     ToolChoice,
     ToolChoiceMode,
-    Usage,
 )
-from peripety.gateway.prompt_cache.entries import Entries, Entry
-from peripety.gateway.providers.base import Finished
+from peripety.gateway.types.request import CacheConfig, CacheTTL, ResponseSchema
+from peripety.gateway.types.response import CacheBlock, StopReason, Usage
 from support.caching import Planning, answer, asked, question
 
 TOOL = Tool("t", "t" * 600, {"type": "object"})
@@ -131,7 +127,7 @@ def test_a_provider_that_tells_no_usage_corrects_nothing() -> None:
     planning = Planning()
     planning.ask(asked(question()))
     visit = planning.visit(asked(question()))
-    visit.ended(Finished((Text("a"),), StopReason.END, Usage(), "m"))
+    visit.ended(AnswerFinished((Text("a"),), StopReason.END, Usage(), "m"))
     assert predicted(planning, question()) == (610, 0)
 
 
@@ -145,7 +141,7 @@ def test_openai_can_be_read_when_the_answer_has_ended_and_for_half_an_hour_from_
     visit.started()
     assert predicted(planning, question(), **options) == (0, 5_010)
     planning.now = 100
-    visit.ended(Finished((Text("a"),), StopReason.END, Usage(5_010, 1), "m"))
+    visit.ended(AnswerFinished((Text("a"),), StopReason.END, Usage(5_010, 1), "m"))
     assert predicted(planning, question(), **options) == (5_010, 0)
     assert predicted(planning, question(), answer(), question(), **options) == (5_010, 20)
     assert predicted(planning, question("other"), **options) == (5_000, 10)
@@ -292,9 +288,9 @@ def test_equal_questions_begin_conversations_of_their_own() -> None:
 
 
 def test_the_entries_used_longest_ago_are_forgotten() -> None:
-    entries = Entries(lambda: 0.0, most=2)
+    entries = CachedPrefixes(lambda: 0.0, most=2)
     for key in (b"a", b"b"):
-        entries.keep(Entry(key, 300), 0.0)
+        entries.keep(CachedPrefix(key, 300), 0.0)
     assert entries.life(b"a") == 300
-    entries.keep(Entry(b"c", 300), 0.0)
+    entries.keep(CachedPrefix(b"c", 300), 0.0)
     assert [entries.life(key) for key in (b"a", b"b", b"c")] == [300, None, 300]

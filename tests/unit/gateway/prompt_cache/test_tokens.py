@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.gateway.model import CacheBlock, ResponseSchema, Text, Tool, ToolCall, ToolResult
-from peripety.gateway.prompt_cache import Estimate
-from peripety.gateway.prompt_cache.pieces import Piece
+from peripety.gateway.prompt_cache.prefix import Segment
+from peripety.gateway.token_estimate import LengthTokenEstimator
+from peripety.gateway.types.message import Text, Tool, ToolCall, ToolResult
+from peripety.gateway.types.request import ResponseSchema
+from peripety.gateway.types.response import CacheBlock
 from support.calls import asking, call_of
 
 CALL = call_of(asking(), "claude-opus-5-5", "anthropic")
 OTHER = call_of(asking(), "claude-sonnet-5", "anthropic")
-TEXT = Piece(CacheBlock.MESSAGE, Text("x" * 4_000))
+TEXT = Segment(CacheBlock.MESSAGE, Text("x" * 4_000))
 
 
 def test_a_token_is_about_four_bytes() -> None:
-    count = Estimate().count_for(CALL)
+    count = LengthTokenEstimator().count_for(CALL)
     assert count(TEXT) == 1_004
-    assert count(Piece(CacheBlock.MESSAGE, Text("\u4e16" * 400))) == 304
+    assert count(Segment(CacheBlock.MESSAGE, Text("\u4e16" * 400))) == 304
 
 
 @pytest.mark.parametrize(
@@ -30,15 +32,15 @@ def test_a_token_is_about_four_bytes() -> None:
     ],
 )
 def test_everything_that_is_sent_is_counted(content: Tool | ResponseSchema | ToolCall | ToolResult) -> None:
-    assert 104 <= Estimate().count_for(CALL)(Piece(CacheBlock.MESSAGE, content)) <= 115
+    assert 104 <= LengthTokenEstimator().count_for(CALL)(Segment(CacheBlock.MESSAGE, content)) <= 115
 
 
 def test_a_blank_text_is_not_sent() -> None:
-    assert Estimate().count_for(CALL)(Piece(CacheBlock.MESSAGE, Text(" \n"))) == 0
+    assert LengthTokenEstimator().count_for(CALL)(Segment(CacheBlock.MESSAGE, Text(" \n"))) == 0
 
 
 def test_reports_of_a_model_correct_what_is_counted_for_it() -> None:
-    tokens = Estimate()
+    tokens = LengthTokenEstimator()
     for _ in range(30):
         counted = tokens.count_for(CALL)(TEXT)
         tokens.learn(CALL, counted, 1_506)
@@ -47,6 +49,6 @@ def test_reports_of_a_model_correct_what_is_counted_for_it() -> None:
 
 
 def test_a_report_of_nothing_corrects_nothing() -> None:
-    tokens = Estimate()
+    tokens = LengthTokenEstimator()
     tokens.learn(CALL, 1_000, 0)
     assert tokens.count_for(CALL)(TEXT) == 1_004

@@ -11,17 +11,15 @@ from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from pydantic import SecretStr, TypeAdapter
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.model import (
-    CacheBlock,
-    CacheBreakpoint,
-    CacheTTL,
+from peripety.gateway.providers.anthropic.request_body import to_anthropic_body, to_counting_body
+from peripety.gateway.providers.anthropic.response_stream import MessagesWire
+from peripety.gateway.providers.history_compat import wrap_state
+from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    GenerateRequest,
     ProviderState,
     Reasoning,
-    ResponseSchema,
-    SchemaMethod,
     Text,
     Tool,
     ToolCall,
@@ -29,14 +27,13 @@ from peripety.gateway.model import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.providers.anthropic import MessagesWire
-from peripety.gateway.providers.anthropic.body import to_anthropic_body, to_counting_body
-from peripety.gateway.providers.schemas import ANSWER_TOOL
-from peripety.gateway.providers.states import keep
+from peripety.gateway.types.request import CacheTTL, GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, SchemaMethod
 from support.calls import asking, call_of
 
 if TYPE_CHECKING:
-    from peripety.gateway.providers.base import Call
+    from peripety.gateway.providers.provider import ProviderCall
+
 
 NEWEST = "claude-opus-5-5"
 FORCEABLE = "claude-haiku-4-5"
@@ -71,7 +68,7 @@ def a_call(
     breakpoints: tuple[CacheBreakpoint, ...] = (),
     system: str | None = "s",
     **options: Any,
-) -> Call:
+) -> ProviderCall:
     request = GenerateRequest(system, messages or (ChatMessage.user("u"),), **options)
     return call_of(request, model, "anthropic", breakpoints)
 
@@ -146,8 +143,8 @@ def test_a_conversation_with_tools_keeps_every_part_in_its_place() -> None:
         ChatMessage.user("a"),
         assistant(
             Reasoning("hm"),
-            keep(CALL, THOUGHT),
-            keep(CALL, REDACTED),
+            wrap_state(CALL, THOUGHT),
+            wrap_state(CALL, REDACTED),
             Text("b"),
             ToolCall("c1", "look", '{"at": "x"}'),
             ToolCall("c2", "no way!", "{}"),
@@ -173,8 +170,8 @@ def test_thoughts_of_others_are_not_sent() -> None:
         ProviderState("gemini", b"{}"),
         ProviderState("anthropic", b"\xff"),
         ProviderState("anthropic", b"[]"),
-        keep(call_of(asking(), "claude-sonnet-5", "anthropic"), THOUGHT),
-        keep(call_of(asking(), NEWEST, "scripted"), THOUGHT),
+        wrap_state(call_of(asking(), "claude-sonnet-5", "anthropic"), THOUGHT),
+        wrap_state(call_of(asking(), NEWEST, "scripted"), THOUGHT),
     ]
     body = written(ChatMessage.user("a"), assistant(*others, Text("b")), ChatMessage.user("c"))
     assert body["messages"][1]["content"] == [{"type": "text", "text": "b"}]
@@ -225,7 +222,7 @@ def test_a_longer_history_begins_like_the_shorter_one() -> None:
     said = (ChatMessage.user("a"), ChatMessage.system("x"), assistant(Text("b")), ChatMessage.user("c"))
     for length in (1, 4):
         short = written(*said[:length])["messages"]
-        longer = written(*said, assistant(keep(CALL, THOUGHT)), ChatMessage.user("d"))["messages"]
+        longer = written(*said, assistant(wrap_state(CALL, THOUGHT)), ChatMessage.user("d"))["messages"]
         assert json.dumps(longer).startswith(json.dumps(short)[:-1])
 
 
@@ -325,7 +322,7 @@ def test_a_schema_with_too_many_choices_is_not_sent_as_a_format() -> None:
 
 HISTORY = (
     ChatMessage.user("a"),
-    assistant(Text("b"), keep(CALL, THOUGHT)),
+    assistant(Text("b"), wrap_state(CALL, THOUGHT)),
     ChatMessage.user("c"),
 )
 EVERYWHERE = (
@@ -357,7 +354,7 @@ def test_a_marker_changes_nothing_but_itself() -> None:
 
 
 def test_where_nothing_can_carry_a_marker_there_is_none() -> None:
-    said = (ChatMessage.user("a"), assistant(keep(CALL, THOUGHT)), ChatMessage.user("c"))
+    said = (ChatMessage.user("a"), assistant(wrap_state(CALL, THOUGHT)), ChatMessage.user("c"))
     body = written(*said, system=None, breakpoints=EVERYWHERE[:3])
     assert "cache_control" not in json.dumps(body)
 

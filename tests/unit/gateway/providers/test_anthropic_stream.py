@@ -7,46 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.errors import (
-    InvalidArgumentError,
-    PeripetyError,
-    ResourceExhaustedError,
-    UnavailableError,
-)
-from peripety.gateway.model import (
-    ChatMessage,
-    ChatRole,
-    GenerateRequest,
-    Reasoning,
+from peripety.errors import InvalidArgumentError, PeripetyError, ResourceExhaustedError, UnavailableError
+from peripety.gateway.message_normalization import to_wire_name
+from peripety.gateway.providers.anthropic.response_stream import MessageStream, MessagesWire
+from peripety.gateway.providers.error_mapping import ErrorMapper
+from peripety.gateway.providers.history_compat import wrap_state
+from peripety.gateway.providers.provider import Endpoint
+from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
+from peripety.gateway.types.message import ChatMessage, ChatRole, Reasoning, Text, Tool, ToolCall, ToolResult
+from peripety.gateway.types.request import GenerateRequest
+from peripety.gateway.types.response import (
     ReasoningDelta,
     SchemaMethod,
     StopReason,
-    Text,
     TextDelta,
-    Tool,
-    ToolCall,
     ToolCallDelta,
-    ToolResult,
     Usage,
 )
-from peripety.gateway.providers.anthropic import MessagesWire
-from peripety.gateway.providers.anthropic.stream import MessageStream
-from peripety.gateway.providers.endpoint import Endpoint
-from peripety.gateway.providers.failures import Failures
-from peripety.gateway.providers.schemas import ANSWER_TOOL
-from peripety.gateway.providers.states import keep
-from peripety.gateway.tool_names import to_wire_name
 from support.calls import asking, call_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from peripety.gateway.providers.base import Delta, Finished
+    from peripety.gateway.providers.provider import AnswerFinished, Delta
+
 
 Event = dict[str, Any]
 ODD = "say it!"
 CALL = call_of(asking(tools=(Tool(ODD, "", {"type": "object"}),)), "m", "anthropic")
-FAILURES = Failures(Endpoint("anthropic", "http://a"), "m", MessagesWire.vocabulary)
+FAILURES = ErrorMapper(Endpoint("anthropic", "http://a"), "m", MessagesWire.vocabulary)
 PING = {"type": "ping"}
 STOP = {"type": "message_stop"}
 
@@ -76,7 +65,7 @@ def end(reason: str = "end_turn", **usage: Any) -> list[Event]:
     return [{"type": "message_delta", "delta": {"stop_reason": reason}, "usage": usage}, STOP]
 
 
-def read(events: Iterable[Event], method: SchemaMethod | None = None) -> tuple[list[Delta], Finished]:
+def read(events: Iterable[Event], method: SchemaMethod | None = None) -> tuple[list[Delta], AnswerFinished]:
     stream = MessageStream(FAILURES, CALL, method)
     deltas = [delta for event in events for delta in stream.feed(json.dumps(event))]
     return deltas, stream.finish()
@@ -120,8 +109,8 @@ def test_thoughts_are_told_and_kept_as_they_came() -> None:
     assert deltas == [ReasoningDelta("h"), ReasoningDelta("m"), TextDelta("a")]
     assert finished.parts == (
         Reasoning("hm"),
-        keep(CALL, {"type": "thinking", "thinking": "hm", "signature": "sig"}),
-        keep(CALL, redacted),
+        wrap_state(CALL, {"type": "thinking", "thinking": "hm", "signature": "sig"}),
+        wrap_state(CALL, redacted),
         Text("a"),
     )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from peripety.errors import UnavailableError
-from peripety.gateway.model import SchemaMethod, StopReason, Text, TextDelta, ToolCall, ToolCallDelta
-from peripety.gateway.providers.assembling import Assembly
-from peripety.gateway.providers.schemas import ANSWER_TOOL
+from peripety.gateway.providers.completion_builder import CompletionBuilder
+from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
+from peripety.gateway.types.message import Text, ToolCall
+from peripety.gateway.types.response import SchemaMethod, StopReason, TextDelta, ToolCallDelta
 
 
 def test_the_arguments_of_the_answer_tool_are_the_text_of_the_answer() -> None:
-    assembly = Assembly(SchemaMethod.TOOL)
+    assembly = CompletionBuilder(SchemaMethod.TOOL)
     call = assembly.open_call("c", ANSWER_TOOL)
     assert assembly.add_arguments(call, "") == []
     assert [*assembly.add_arguments(call, '{"a"'), *assembly.add_arguments(call, ": 1}")] == [
@@ -22,7 +23,7 @@ def test_the_arguments_of_the_answer_tool_are_the_text_of_the_answer() -> None:
 
 
 def test_two_calls_cannot_have_one_id() -> None:
-    assembly = Assembly()
+    assembly = CompletionBuilder()
     assembly.open_call("c", "take")
     with pytest.raises(UnavailableError) as caught:
         assembly.open_call("c", "take")
@@ -30,7 +31,7 @@ def test_two_calls_cannot_have_one_id() -> None:
 
 
 def test_every_other_tool_is_called_as_ever() -> None:
-    assembly = Assembly(SchemaMethod.TOOL)
+    assembly = CompletionBuilder(SchemaMethod.TOOL)
     deltas = assembly.add_arguments(assembly.open_call("c", "take"), "{}")
     assert deltas == [ToolCallDelta("c", "{}", "take")]
     assert assembly.end(StopReason.END) == ((ToolCall("c", "take", "{}"),), StopReason.TOOL_USE)
@@ -38,7 +39,7 @@ def test_every_other_tool_is_called_as_ever() -> None:
 
 def test_a_call_has_to_name_its_tool() -> None:
     with pytest.raises(UnavailableError) as caught:
-        Assembly().open_call("c", "")
+        CompletionBuilder().open_call("c", "")
     assert caught.value.code == "STREAM_MALFORMED"
 
 
@@ -63,14 +64,14 @@ def test_a_call_without_arguments_is_whole_when_the_answer_ended_by_itself() -> 
 
 
 def test_nobody_is_told_to_call_tools_where_none_is_called() -> None:
-    assembly = Assembly()
+    assembly = CompletionBuilder()
     assembly.add_text("a")
     assert assembly.end(StopReason.TOOL_USE) == ((Text("a"),), StopReason.OTHER)
 
 
-def calling(*arguments: str) -> Assembly:
+def calling(*arguments: str) -> CompletionBuilder:
     """An answer with a call for each of these arguments, all of them growing at once."""
-    assembly = Assembly()
+    assembly = CompletionBuilder()
     calls = [assembly.open_call(f"c{place}", "take") for place in range(len(arguments))]
     for call, text in zip(calls, arguments, strict=True):
         assembly.add_arguments(call, text)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.model import ChatMessage, ChatRole, ToolCall
-from peripety.gateway.providers.earlier_turns import CallIds, arguments_of, as_user_text, tools_called
+from peripety.gateway.providers.history_compat import (
+    CallIdGenerator,
+    instructions_to_user_text,
+    parse_arguments,
+    tool_names_by_call,
+)
+from peripety.gateway.types.message import ChatMessage, ChatRole, ToolCall
 
 
 def calling(*ids: str) -> ChatMessage:
@@ -14,35 +19,35 @@ def calling(*ids: str) -> ChatMessage:
 
 
 def test_arguments_become_an_object() -> None:
-    assert arguments_of(ToolCall("c", "t", ' {"a": [1]} ')) == {"a": [1]}
+    assert parse_arguments(ToolCall("c", "t", ' {"a": [1]} ')) == {"a": [1]}
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", '{"a": NaN}', "null"])
 def test_arguments_that_are_no_object_are_refused_with_the_call_they_belong_to(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="'c'"):
-        arguments_of(ToolCall("c", "t", text))
+        parse_arguments(ToolCall("c", "t", text))
 
 
 def test_instructions_for_the_user_to_say_are_marked_as_such() -> None:
-    assert as_user_text(ChatMessage.system("a\nb")) == "<system>\na\nb\n</system>"
+    assert instructions_to_user_text(ChatMessage.system("a\nb")) == "<system>\na\nb\n</system>"
 
 
 def test_every_result_can_be_named_after_its_tool() -> None:
-    assert tools_called([ChatMessage.user("a"), calling("1", "2")]) == {"1": "t1", "2": "t2"}
+    assert tool_names_by_call([ChatMessage.user("a"), calling("1", "2")]) == {"1": "t1", "2": "t2"}
 
 
 def test_calls_get_the_same_ids_whenever_the_same_is_asked() -> None:
     messages = [ChatMessage.user("a"), calling("1")]
-    ids, again = CallIds(messages), CallIds(messages)
+    ids, again = CallIdGenerator(messages), CallIdGenerator(messages)
     assert [ids.next(), ids.next()] == [again.next(), again.next()]
 
 
 def test_an_id_that_the_conversation_has_is_not_given_again() -> None:
-    first, second = CallIds([ChatMessage.user("a")]), CallIds([calling("call_1_0")])
+    first, second = CallIdGenerator([ChatMessage.user("a")]), CallIdGenerator([calling("call_1_0")])
     assert (first.next(), first.next()) == ("call_1_0", "call_1_1")
     assert second.next() == "call_1_1"
 
 
 def test_an_id_that_an_earlier_call_has_is_replaced_and_one_that_is_new_is_kept() -> None:
-    ids = CallIds([ChatMessage.user("a"), calling("x")])
+    ids = CallIdGenerator([ChatMessage.user("a"), calling("x")])
     assert [ids.unlike(each) for each in ("y", "x", "")] == ["y", "call_2_0", "call_2_1"]

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.catalogue import Capability
-from peripety.gateway.model import (
+from peripety.gateway.models.model_data import Capability
+from peripety.gateway.providers.gemini.request_body import DUMMY_SIGNATURE, ThoughtSignature, to_gemini_body
+from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    GenerateRequest,
     ProviderState,
     Reasoning,
-    ResponseSchema,
-    SchemaMethod,
     Text,
     Tool,
     ToolCall,
@@ -24,9 +23,8 @@ from peripety.gateway.model import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.providers.gemini.body import to_gemini_body
-from peripety.gateway.providers.gemini.signatures import UNSIGNED, Signature
-from peripety.gateway.providers.schemas import ANSWER_TOOL
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import SchemaMethod
 from support.calls import asking, call_of
 
 MODEL = "gemini-3.5-flash"
@@ -99,18 +97,18 @@ def test_the_first_call_of_another_model_gets_the_documented_dummy() -> None:
         ProviderState("other", b"secret"), ToolCall("1", "look", "{}"), ToolCall("2", "look", "{}")
     )
     first, second = contents(ChatMessage.user("a"), foreign)[1]["parts"]
-    assert first["thoughtSignature"] == UNSIGNED
+    assert first["thoughtSignature"] == DUMMY_SIGNATURE
     assert "thoughtSignature" not in second
 
 
 def test_a_signature_goes_back_with_the_part_that_it_came_with() -> None:
     said = answer(
-        Signature("t", 2).to_state(CALL),
+        ThoughtSignature("t", 2).to_state(CALL),
         Text("abc"),
-        Signature("c").to_state(CALL),
+        ThoughtSignature("c").to_state(CALL),
         ToolCall("1", "look", "{}"),
         ToolCall("2", "look", "{}"),
-        Signature("e", 0).to_state(CALL),
+        ThoughtSignature("e", 0).to_state(CALL),
     )
     assert contents(ChatMessage.user("a"), said)[1]["parts"] == [
         {"text": "ab", "thoughtSignature": "t"},
@@ -123,18 +121,18 @@ def test_a_signature_goes_back_with_the_part_that_it_came_with() -> None:
 
 def test_a_signature_without_its_part_is_not_put_on_another() -> None:
     text, call = Text("abc"), ToolCall("1", "look", "{}")
-    said = answer(Signature("c").to_state(CALL), text, Signature("t", 3).to_state(CALL), call)
+    said = answer(ThoughtSignature("c").to_state(CALL), text, ThoughtSignature("t", 3).to_state(CALL), call)
     assert contents(ChatMessage.user("a"), said)[1]["parts"] == [
         {"text": "abc"},
-        {"functionCall": {"id": "1", "name": "look", "args": {}}, "thoughtSignature": UNSIGNED},
+        {"functionCall": {"id": "1", "name": "look", "args": {}}, "thoughtSignature": DUMMY_SIGNATURE},
     ]
 
 
 @pytest.mark.parametrize(
     "state",
     [
-        Signature("t", 1).to_state(OTHER_CALL),
-        Signature("c").to_state(OTHER_CALL),
+        ThoughtSignature("t", 1).to_state(OTHER_CALL),
+        ThoughtSignature("c").to_state(OTHER_CALL),
         *(ProviderState("gemini", data) for data in (b"", b"x", b"[]", b'["m", "a", -1]', b"\xff")),
     ],
 )
@@ -142,7 +140,7 @@ def test_a_signature_of_another_model_or_one_that_cannot_be_read_stays_here(stat
     said = contents(ChatMessage.user("a"), answer(state, Text("b"), state, ToolCall("1", "look", "{}")))
     assert said[1]["parts"] == [
         {"text": "b"},
-        {"functionCall": {"id": "1", "name": "look", "args": {}}, "thoughtSignature": UNSIGNED},
+        {"functionCall": {"id": "1", "name": "look", "args": {}}, "thoughtSignature": DUMMY_SIGNATURE},
     ]
 
 

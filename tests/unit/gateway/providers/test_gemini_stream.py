@@ -15,37 +15,28 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.model import (
-    ChatMessage,
-    ChatRole,
-    GenerateRequest,
-    Reasoning,
+from peripety.gateway.message_normalization import to_wire_name
+from peripety.gateway.providers.error_mapping import ErrorMapper
+from peripety.gateway.providers.gemini.request_body import ThoughtSignature, to_contents
+from peripety.gateway.providers.gemini.response_stream import GeminiStream, GeminiWire
+from peripety.gateway.providers.provider import AnswerFinished, Delta, Endpoint
+from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
+from peripety.gateway.types.message import ChatMessage, ChatRole, Reasoning, Text, Tool, ToolCall
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import (
     ReasoningDelta,
-    ResponseSchema,
     SchemaMethod,
     StopReason,
-    Text,
     TextDelta,
-    Tool,
-    ToolCall,
     ToolCallDelta,
     Usage,
 )
-from peripety.gateway.providers.base import Delta, Finished
-from peripety.gateway.providers.endpoint import Endpoint
-from peripety.gateway.providers.failures import Failures
-from peripety.gateway.providers.gemini import GeminiWire
-from peripety.gateway.providers.gemini.contents import to_contents
-from peripety.gateway.providers.gemini.signatures import Signature
-from peripety.gateway.providers.gemini.stream import GeminiStream
-from peripety.gateway.providers.schemas import ANSWER_TOOL
-from peripety.gateway.tool_names import to_wire_name
 from support.calls import asking, call_of
 
 KEY = "AIza-canary-123"
 MODEL = "gemini-3.5-flash"
 CALL = call_of(asking(), MODEL, "gemini")
-FAILURES = Failures(
+FAILURES = ErrorMapper(
     Endpoint("gemini", "http://a", SecretStr(KEY), key_variable="GEMINI_API_KEY"),
     MODEL,
     GeminiWire.vocabulary,
@@ -63,7 +54,7 @@ def stream(**options: Any) -> GeminiStream:
     return GeminiStream(FAILURES, call_of(asking(**options), MODEL, "gemini"))
 
 
-def read(*events: str, into: GeminiStream | None = None) -> tuple[list[Delta], Finished]:
+def read(*events: str, into: GeminiStream | None = None) -> tuple[list[Delta], AnswerFinished]:
     answer = into or stream()
     deltas = [delta for event in events for delta in answer.feed(event)]
     return deltas, answer.finish()
@@ -82,7 +73,7 @@ def test_texts_and_thoughts_become_parts_in_their_order() -> None:
         chunk({"text": "b"}, finishReason="STOP"),
     )
     assert deltas == [ReasoningDelta("think"), TextDelta("a"), TextDelta("b")]
-    assert end == Finished((Reasoning("think"), Text("ab")), StopReason.END, Usage(), "v")
+    assert end == AnswerFinished((Reasoning("think"), Text("ab")), StopReason.END, Usage(), "v")
 
 
 def test_calls_end_an_answer_although_its_reason_says_stop() -> None:
@@ -119,7 +110,7 @@ def test_signatures_come_back_with_the_parts_that_they_came_with() -> None:
 
 def test_a_signed_thought_is_not_said_again_and_its_signature_is() -> None:
     _, end = read(chunk({"text": "r", "thought": True, "thoughtSignature": "s"}, {"text": "a"}, **STOP))
-    assert end.parts == (Signature("s", 0).to_state(CALL), Reasoning("r"), Text("a"))
+    assert end.parts == (ThoughtSignature("s", 0).to_state(CALL), Reasoning("r"), Text("a"))
 
 
 def test_counts_are_totals_and_the_last_one_holds() -> None:

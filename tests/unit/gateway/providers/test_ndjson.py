@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peripety.errors import UnavailableError
-from peripety.gateway.providers.ndjson import NdjsonDecoder
+from peripety.gateway.providers.stream_framing import NdjsonDecoder
 
 OBJECTS = st.lists(st.dictionaries(st.text(max_size=4), st.text(max_size=8) | st.integers(), max_size=3))
 

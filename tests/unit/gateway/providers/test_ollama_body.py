@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.model import (
+from peripety.gateway.providers.ollama import to_ollama_body
+from peripety.gateway.token_estimate import estimate_prompt_tokens
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    GenerateRequest,
     ProviderState,
     Reasoning,
-    ResponseSchema,
-    SchemaMethod,
     Text,
     Tool,
     ToolCall,
@@ -23,8 +22,8 @@ from peripety.gateway.model import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.providers.ollama.body import to_ollama_body
-from peripety.gateway.sizes import prompt_tokens
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import SchemaMethod
 from support.calls import asking, call_of
 
 TOOL = Tool("look", "Looks.", {"type": "object"})
@@ -69,9 +68,9 @@ def test_options_go_by_their_names_there() -> None:
 def test_the_context_holds_prompt_and_answer_and_grows_by_doubling(length: int) -> None:
     request = asking("u" * length, max_output_tokens=100)
     size = body(request)["options"]["num_ctx"]
-    assert size >= prompt_tokens(request) + 100
+    assert size >= estimate_prompt_tokens(request) + 100
     assert size.bit_count() == 1
-    assert size == 4096 or size < 2 * (prompt_tokens(request) + 100)
+    assert size == 4096 or size < 2 * (estimate_prompt_tokens(request) + 100)
 
 
 def test_the_context_is_not_larger_than_what_the_model_has() -> None:

@@ -9,30 +9,23 @@ import pytest
 from pydantic import SecretStr
 
 from peripety.errors import NotFoundError, PeripetyError, UnavailableError
-from peripety.gateway.model import (
+from peripety.gateway.message_normalization import to_wire_name
+from peripety.gateway.providers.error_mapping import ErrorMapper
+from peripety.gateway.providers.ollama import OllamaStream, OllamaWire, to_messages
+from peripety.gateway.providers.provider import AnswerFinished, Delta, Endpoint
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
     ProviderState,
     Reasoning,
-    ReasoningDelta,
-    StopReason,
     Text,
-    TextDelta,
     Tool,
     ToolCall,
-    ToolCallDelta,
-    Usage,
 )
-from peripety.gateway.providers.base import Delta, Finished
-from peripety.gateway.providers.endpoint import Endpoint
-from peripety.gateway.providers.failures import Failures
-from peripety.gateway.providers.ollama import OllamaWire
-from peripety.gateway.providers.ollama.messages import to_messages
-from peripety.gateway.providers.ollama.stream import OllamaStream
-from peripety.gateway.tool_names import to_wire_name
+from peripety.gateway.types.response import ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
 from support.calls import asking, call_of
 
-FAILURES = Failures(Endpoint("ollama", "http://a"), "m", OllamaWire.vocabulary)
+FAILURES = ErrorMapper(Endpoint("ollama", "http://a"), "m", OllamaWire.vocabulary)
 
 
 def line(done: str | None = None, counts: dict[str, int] | None = None, **message: Any) -> str:
@@ -49,7 +42,7 @@ def stream(**options: Any) -> OllamaStream:
     return OllamaStream(FAILURES, call_of(asking(**options), "m", "ollama"))
 
 
-def read(*lines: str, into: OllamaStream | None = None) -> tuple[list[Delta], Finished]:
+def read(*lines: str, into: OllamaStream | None = None) -> tuple[list[Delta], AnswerFinished]:
     answer = into or stream()
     deltas = [delta for each in lines for delta in answer.feed(each)]
     return deltas, answer.finish()
@@ -66,7 +59,7 @@ def test_texts_thoughts_and_counts_make_an_answer() -> None:
     deltas, end = read(line(thinking="r"), line(content="a"), line(content="b"), line("stop", counts))
     assert deltas == [ReasoningDelta("r"), TextDelta("a"), TextDelta("b")]
     own = ProviderState("ollama", b"r")
-    assert end == Finished((Reasoning("r"), Text("ab"), own), StopReason.END, Usage(9, 4), "m:latest")
+    assert end == AnswerFinished((Reasoning("r"), Text("ab"), own), StopReason.END, Usage(9, 4), "m:latest")
 
 
 def test_what_the_model_thought_goes_back_to_it() -> None:

@@ -7,45 +7,44 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.gateway.catalogue import Capability
-from peripety.gateway.model import (
-    CacheConfig,
-    ChatMessage,
-    GenerateRequest,
-    ResponseSchema,
-    SchemaMethod,
-    Text,
-    Tool,
-    ToolChoiceMode,
+from peripety.gateway.message_normalization import to_wire_name
+from peripety.gateway.models.model_data import Capability
+from peripety.gateway.providers.schema_dialect import (
+    ANSWER_TOOL,
+    schema_method_of,
+    with_answer_tool,
+    with_schema_hint,
 )
-from peripety.gateway.objects.structured import schema_hint
-from peripety.gateway.providers.schemas import ANSWER_TOOL, method_of, with_answer_tool, with_hint
-from peripety.gateway.tool_names import to_wire_name
+from peripety.gateway.structured_output.validator import schema_hint
+from peripety.gateway.types.message import ChatMessage, Text, Tool, ToolChoiceMode
+from peripety.gateway.types.request import CacheConfig, GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import SchemaMethod
 from support.calls import asking, call_of
 
 if TYPE_CHECKING:
-    from peripety.gateway.providers.base import Call
+    from peripety.gateway.providers.provider import ProviderCall
+
 
 SCHEMA = ResponseSchema("thing", {"type": "object", "properties": {"a": {"type": "integer"}}})
 TOOL = Tool("look", "", {"type": "object"})
 
 
-def a_call(*can: Capability, forced: bool = True, **options: Any) -> Call:
+def a_call(*can: Capability, forced: bool = True, **options: Any) -> ProviderCall:
     call = call_of(asking(**{"schema": SCHEMA, **options}))
     traits = replace(call.data.traits, forced_tool_choice=forced)
     return replace(call, data=replace(call.data, capabilities=frozenset(can), traits=traits))
 
 
 def test_without_a_schema_there_is_no_method() -> None:
-    assert method_of(a_call(Capability.NATIVE_SCHEMA, schema=None)) is None
+    assert schema_method_of(a_call(Capability.NATIVE_SCHEMA, schema=None)) is None
 
 
 def test_the_providers_own_way_goes_first() -> None:
-    assert method_of(a_call(*Capability)) is SchemaMethod.NATIVE
+    assert schema_method_of(a_call(*Capability)) is SchemaMethod.NATIVE
 
 
 def test_a_schema_that_the_provider_cannot_express_is_brought_about_by_a_tool() -> None:
-    assert method_of(a_call(*Capability), native=False) is SchemaMethod.TOOL
+    assert schema_method_of(a_call(*Capability), native=False) is SchemaMethod.TOOL
 
 
 @pytest.mark.parametrize(
@@ -60,12 +59,12 @@ def test_a_schema_that_the_provider_cannot_express_is_brought_about_by_a_tool() 
 def test_without_the_answer_tool_a_grammar_holds_the_answer_and_else_nothing_does(
     options: dict[str, Any],
 ) -> None:
-    assert method_of(a_call(Capability.TOOLS, Capability.GRAMMAR, **options)) is SchemaMethod.GRAMMAR
-    assert method_of(a_call(Capability.TOOLS, **options)) is SchemaMethod.EXTRACTION
+    assert schema_method_of(a_call(Capability.TOOLS, Capability.GRAMMAR, **options)) is SchemaMethod.GRAMMAR
+    assert schema_method_of(a_call(Capability.TOOLS, **options)) is SchemaMethod.EXTRACTION
 
 
 def test_a_model_without_tools_answers_in_free_text() -> None:
-    assert method_of(a_call()) is SchemaMethod.EXTRACTION
+    assert schema_method_of(a_call()) is SchemaMethod.EXTRACTION
 
 
 def test_the_answer_tool_takes_the_answer_as_its_arguments_and_has_to_be_called() -> None:
@@ -79,7 +78,7 @@ def test_the_answer_tool_takes_the_answer_as_its_arguments_and_has_to_be_called(
 
 def test_the_schema_is_told_at_the_end_and_nothing_before_it_changes() -> None:
     messages = (ChatMessage.user("a"), ChatMessage.assistant("b"), ChatMessage.user("c"))
-    request = with_hint(GenerateRequest("s", messages), SCHEMA)
+    request = with_schema_hint(GenerateRequest("s", messages), SCHEMA)
     assert (request.system, request.messages[:2]) == ("s", messages[:2])
     assert request.messages[2].parts == (Text("c"), Text("\n\n" + schema_hint(SCHEMA.document)))
 
@@ -89,5 +88,5 @@ def test_the_schema_is_told_in_the_beginning_where_more_requests_will_begin_with
     system: str | None, before: str
 ) -> None:
     messages = (ChatMessage.user("a"),)
-    request = with_hint(GenerateRequest(system, messages, cache=CacheConfig(expected_reuse=1)), SCHEMA)
+    request = with_schema_hint(GenerateRequest(system, messages, cache=CacheConfig(expected_reuse=1)), SCHEMA)
     assert (request.system, request.messages) == (before + schema_hint(SCHEMA.document), messages)

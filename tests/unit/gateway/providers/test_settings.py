@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.config import Config, ProviderName
+from peripety.core.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError
-from peripety.gateway.providers.settings import endpoint_of
+from peripety.gateway.providers.registry import endpoint_of
 
 if TYPE_CHECKING:
-    from peripety.gateway.providers.endpoint import Endpoint
+    from peripety.gateway.providers.provider import Endpoint
+
 
 URL = "http://127.0.0.1:9"
 CHOICES = {

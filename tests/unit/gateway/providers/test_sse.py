@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peripety.errors import UnavailableError
-from peripety.gateway.providers.sse import ServerSentEvent, SseDecoder
+from peripety.gateway.providers.stream_framing import ServerSentEvent, SseDecoder
 
 
 def decode(*chunks: bytes) -> list[ServerSentEvent]:

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from peripety.errors import Severity
-from peripety.gateway.providers.openai.strict import to_strict_schema
+from peripety.gateway.providers.openai.dialect import to_strict_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

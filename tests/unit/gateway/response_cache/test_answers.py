@@ -7,30 +7,25 @@ from dataclasses import replace
 import pytest
 
 from peripety.errors import Finding, Severity
-from peripety.gateway.model import (
-    ChatMessage,
-    ChatRole,
+from peripety.gateway.response_cache.tiers import (
+    StoredAnswer,
+    decode_answer,
+    encode_answer,
+    is_storable,
+    replay_answer,
+    without_usage,
+)
+from peripety.gateway.types.message import ChatMessage, ChatRole, ProviderState, Reasoning, Text, ToolCall
+from peripety.gateway.types.response import (
     Completed,
     Completion,
-    ProviderState,
-    Reasoning,
     ReasoningDelta,
     SchemaMethod,
     SchemaReport,
     StopReason,
-    Text,
     TextDelta,
-    ToolCall,
     ToolCallDelta,
     Usage,
-)
-from peripety.gateway.response_cache.answers import (
-    StoredAnswer,
-    at_no_cost,
-    decode,
-    encode,
-    may_be_stored,
-    replay,
 )
 
 FINDINGS = (Finding("CODE", "/a", "why"), Finding("OTHER", "", "why not", Severity.WARNING))
@@ -55,36 +50,45 @@ ANSWER = Completion(
 
 
 def test_an_answer_comes_back_as_it_was_without_its_cost() -> None:
-    assert decode(encode(ANSWER)) == replace(
+    assert decode_answer(encode_answer(ANSWER)) == replace(
         ANSWER, usage=Usage(), cost=0, cache_savings=0, calls=0, from_response_cache=True
     )
-    assert decode(encode(ANSWER)) == at_no_cost(ANSWER)
+    assert decode_answer(encode_answer(ANSWER)) == without_usage(ANSWER)
     without = replace(ANSWER, schema_report=None)
-    assert decode(encode(without)) == at_no_cost(without)
-    assert isinstance(decode(encode(ANSWER)).value["a"][1], float)  # type: ignore[index]
+    assert decode_answer(encode_answer(without)) == without_usage(without)
+    assert isinstance(decode_answer(encode_answer(ANSWER)).value["a"][1], float)  # type: ignore[index]
 
 
 def test_a_stored_answer_is_a_stream_of_pieces_and_its_completion() -> None:
-    *pieces, last = replay(StoredAnswer(encode(ANSWER), 0))
+    *pieces, last = replay_answer(StoredAnswer(encode_answer(ANSWER), 0))
     texts = [piece.text for piece in pieces if isinstance(piece, TextDelta)]
     assert len(texts) == 5
     assert pieces[5:] == [ReasoningDelta("why"), ToolCallDelta("c", '{"a": 1}', "t:1")]
     assert "".join(texts) == ANSWER.text
-    assert last == Completed(at_no_cost(ANSWER))
+    assert last == Completed(without_usage(ANSWER))
 
 
 def test_an_empty_answer_has_no_pieces() -> None:
-    assert len(list(replay(StoredAnswer(encode(replace(ANSWER, message=ChatMessage.assistant(""))), 0)))) == 1
+    assert (
+        len(
+            list(
+                replay_answer(
+                    StoredAnswer(encode_answer(replace(ANSWER, message=ChatMessage.assistant(""))), 0)
+                )
+            )
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize("reason", StopReason)
 def test_only_an_answer_that_came_to_its_own_end_may_be_stored(reason: StopReason) -> None:
-    assert may_be_stored(replace(ANSWER, stop_reason=reason)) == (
+    assert is_storable(replace(ANSWER, stop_reason=reason)) == (
         reason in {StopReason.END, StopReason.TOOL_USE}
     )
 
 
 def test_an_answer_with_findings_may_be_stored_only_when_its_repair_mended_them() -> None:
-    assert may_be_stored(ANSWER)
-    assert not may_be_stored(replace(ANSWER, repaired=False))
-    assert may_be_stored(replace(ANSWER, repaired=False, findings=()))
+    assert is_storable(ANSWER)
+    assert not is_storable(replace(ANSWER, repaired=False))
+    assert is_storable(replace(ANSWER, repaired=False, findings=()))

@@ -8,22 +8,19 @@ from typing import Any
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.model import (
+from peripety.gateway.providers.registry import AnswerSource
+from peripety.gateway.response_cache import caching_gateway as key_module
+from peripety.gateway.response_cache.caching_gateway import cache_key
+from peripety.gateway.types.message import ChatMessage, Tool, ToolChoice, ToolChoiceMode
+from peripety.gateway.types.request import (
     CacheConfig,
     CacheTTL,
-    ChatMessage,
     GenerateRequest,
     ResponseCacheMode,
     ResponseSchema,
-    Tool,
-    ToolChoice,
-    ToolChoiceMode,
 )
-from peripety.gateway.providers.registry import Answerer
-from peripety.gateway.response_cache import key as key_module
-from peripety.gateway.response_cache.key import key_of
 
-ANSWERER = Answerer("p", "m", "a")
+ANSWERER = AnswerSource("p", "m", "a")
 SCHEMA = ResponseSchema("answer", {"type": "object", "properties": {"a": {}, "b": {}}})
 TOOL = Tool("a", "d", {"type": "object"})
 REQUEST = GenerateRequest("s", (ChatMessage.user("u"),), SCHEMA, "p/m", 9, 0.5, 4, ResponseCacheMode.USE)
@@ -66,7 +63,7 @@ SAYS_NOTHING = {"model", "response_cache", "budget", "conversation_id", "convers
 
 @pytest.mark.parametrize(("field", "value"), [(name, value) for name in OTHERS for value in OTHERS[name]])
 def test_a_request_that_differs_in_any_field_has_another_key(field: str, value: Any) -> None:
-    assert key_of(replace(REQUEST, **{field: value}), ANSWERER) != key_of(REQUEST, ANSWERER)
+    assert cache_key(replace(REQUEST, **{field: value}), ANSWERER) != cache_key(REQUEST, ANSWERER)
 
 
 def test_every_field_was_thought_of() -> None:
@@ -75,16 +72,16 @@ def test_every_field_was_thought_of() -> None:
 
 @pytest.mark.parametrize("field", ["provider", "model", "account"])
 def test_who_would_answer_and_for_whom_is_part_of_the_key(field: str) -> None:
-    assert key_of(REQUEST, replace(ANSWERER, **{field: "x"})) != key_of(REQUEST, ANSWERER)
+    assert cache_key(REQUEST, replace(ANSWERER, **{field: "x"})) != cache_key(REQUEST, ANSWERER)
 
 
 @pytest.mark.parametrize(("name", "value"), [("_FORMAT", 0), ("__version__", "0")])
 def test_another_program_or_form_of_key_has_other_keys(
     name: str, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = key_of(REQUEST, ANSWERER)
+    before = cache_key(REQUEST, ANSWERER)
     monkeypatch.setattr(key_module, name, value)
-    assert key_of(REQUEST, ANSWERER) != before
+    assert cache_key(REQUEST, ANSWERER) != before
 
 
 @pytest.mark.parametrize(
@@ -96,22 +93,22 @@ def test_another_program_or_form_of_key_has_other_keys(
     ],
 )
 def test_what_a_model_is_never_told_changes_no_key(same: GenerateRequest) -> None:
-    assert key_of(same, ANSWERER) == key_of(REQUEST, ANSWERER)
+    assert cache_key(same, ANSWERER) == cache_key(REQUEST, ANSWERER)
 
 
 def test_two_ways_to_write_the_same_have_one_key() -> None:
     parts = ChatMessage.user("u"), ChatMessage.user("v")
     split, merged = replace(REQUEST, messages=parts), (ChatMessage.user("u\n\nv"),)
-    assert key_of(split, ANSWERER) == key_of(replace(REQUEST, messages=merged), ANSWERER)
+    assert cache_key(split, ANSWERER) == cache_key(replace(REQUEST, messages=merged), ANSWERER)
     whole = replace(REQUEST, temperature=1)
-    assert key_of(whole, ANSWERER) == key_of(replace(REQUEST, temperature=1.0), ANSWERER)
+    assert cache_key(whole, ANSWERER) == cache_key(replace(REQUEST, temperature=1.0), ANSWERER)
 
 
 def test_a_prompt_that_nobody_could_answer_has_no_key() -> None:
     with pytest.raises(InvalidArgumentError):
-        key_of(replace(REQUEST, messages=()), ANSWERER)
+        cache_key(replace(REQUEST, messages=()), ANSWERER)
 
 
 def test_text_that_is_not_unicode_has_a_key() -> None:
     odd = (ChatMessage.user("\ud800"),)
-    assert len(key_of(replace(REQUEST, messages=odd), ANSWERER)) == 64
+    assert len(cache_key(replace(REQUEST, messages=odd), ANSWERER)) == 64

@@ -9,12 +9,16 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import StatementError
 
+from peripety.core.storage.database import Database
 from peripety.errors import UnavailableError
-from peripety.gateway.response_cache import DiskAnswers, MemoryAnswers, ResponseCache
-from peripety.gateway.response_cache.answers import StoredAnswer
-from peripety.gateway.response_cache.disk import ROW_BYTES
-from peripety.gateway.response_cache.memory import ENTRY_BYTES
-from peripety.storage import Database
+from peripety.gateway.response_cache.tiers import (
+    ENTRY_OVERHEAD_BYTES,
+    ROW_OVERHEAD_BYTES,
+    DatabaseTier,
+    MemoryTier,
+    ResponseCache,
+    StoredAnswer,
+)
 from support.gated_gateway import answer
 
 MIB = 1024 * 1024
@@ -35,7 +39,7 @@ def of(size: int, stored: float = 0) -> StoredAnswer:
 
 
 def test_memory_keeps_what_was_used_last() -> None:
-    memory = MemoryAnswers(3 * (10 + ENTRY_BYTES))
+    memory = MemoryTier(3 * (10 + ENTRY_OVERHEAD_BYTES))
     for key in "abc":
         memory.put(key, of(10))
     assert memory.get("a") is not None
@@ -44,7 +48,7 @@ def test_memory_keeps_what_was_used_last() -> None:
 
 
 def test_what_is_larger_than_all_memory_moves_nothing_out() -> None:
-    memory = MemoryAnswers(1000)
+    memory = MemoryTier(1000)
     memory.put("a", of(10))
     memory.put("b", of(1000))
     assert memory.get("a") == of(10)
@@ -57,7 +61,7 @@ def test_what_is_larger_than_all_memory_moves_nothing_out() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_memory_is_never_over_its_bound(seed: int) -> None:
     chance = random.Random(seed)
-    memory = MemoryAnswers(20_000)
+    memory = MemoryTier(20_000)
     kept: dict[str, StoredAnswer] = {}
     for _ in range(2000):
         key = str(chance.randrange(60))
@@ -72,14 +76,14 @@ def test_memory_is_never_over_its_bound(seed: int) -> None:
                 found = memory.get(key)
                 assert found is None or found == kept.get(key)
         there = [found for key in kept if (found := memory.get(key)) is not None]
-        assert memory.size == sum(len(found.data) + ENTRY_BYTES for found in there) <= 20_000
+        assert memory.size == sum(len(found.data) + ENTRY_OVERHEAD_BYTES for found in there) <= 20_000
 
 
 async def test_the_disk_is_never_over_its_bound_and_keeps_the_newest(database: Database) -> None:
-    disk = DiskAnswers(database, 20 * (100 + ROW_BYTES))
+    disk = DatabaseTier(database, 20 * (100 + ROW_OVERHEAD_BYTES))
     for number in range(60):
         await disk.put(str(number), of(100, number), expired=-1)
-        assert await disk.size() <= 20 * (100 + ROW_BYTES)
+        assert await disk.size() <= 20 * (100 + ROW_OVERHEAD_BYTES)
         assert await disk.get(str(number)) == of(100, number)
     assert [number for number in range(60) if await disk.get(str(number))] == list(range(40, 60))
 
@@ -87,18 +91,18 @@ async def test_the_disk_is_never_over_its_bound_and_keeps_the_newest(database: D
 @pytest.mark.parametrize("seed", range(5))
 async def test_the_disk_is_never_over_its_bound_whatever_is_written(database: Database, seed: int) -> None:
     chance = random.Random(seed)
-    disk = DiskAnswers(database, 40_000)
+    disk = DatabaseTier(database, 40_000)
     for moment in range(150):
         key, answer_ = str(chance.randrange(90)), of(chance.choice((1, 50, 500, 20_000, 40_000)), moment)
         await disk.put(key, answer_, expired=moment - 100)
         assert await disk.size() <= 40_000
         assert await disk.get(key) == (answer_ if len(answer_.data) < 40_000 else None)
         if chance.random() < 0.1:
-            disk = DiskAnswers(database, 40_000)
+            disk = DatabaseTier(database, 40_000)
 
 
 async def test_a_write_that_fails_leaves_the_bound_known(database: Database) -> None:
-    disk = DiskAnswers(database, 2 * (100 + ROW_BYTES))
+    disk = DatabaseTier(database, 2 * (100 + ROW_OVERHEAD_BYTES))
     await disk.put("a", of(100, 1), expired=0)
     with pytest.raises(StatementError):
         await disk.put("b", StoredAnswer("no bytes" * 10, 2), expired=0)  # type: ignore[arg-type]
@@ -109,19 +113,19 @@ async def test_a_write_that_fails_leaves_the_bound_known(database: Database) -> 
 
 async def test_processes_that_share_a_database_share_the_bound(database_url: str) -> None:
     databases = [await Database.open(database_url) for _ in range(2)]
-    disks = [DiskAnswers(database, 20 * (100 + ROW_BYTES)) for database in databases]
+    disks = [DatabaseTier(database, 20 * (100 + ROW_OVERHEAD_BYTES)) for database in databases]
     for moment in range(30):
         await asyncio.gather(
             *(disk.put(f"{i} {moment}", of(100, moment), expired=-1) for i, disk in enumerate(disks))
         )
-        assert await disks[0].size() <= 20 * (100 + ROW_BYTES)
-    assert await disks[0].size() == await disks[1].size() == 20 * (100 + ROW_BYTES)
+        assert await disks[0].size() <= 20 * (100 + ROW_OVERHEAD_BYTES)
+    assert await disks[0].size() == await disks[1].size() == 20 * (100 + ROW_OVERHEAD_BYTES)
     for database in databases:
         await database.close()
 
 
 async def test_answers_that_somebody_deletes_by_hand_make_room(database: Database) -> None:
-    disk = DiskAnswers(database, 2 * (100 + ROW_BYTES))
+    disk = DatabaseTier(database, 2 * (100 + ROW_OVERHEAD_BYTES))
     for number in range(2):
         await disk.put(str(number), of(100, number), expired=-1)
     async with database.write() as connection:
@@ -132,17 +136,17 @@ async def test_answers_that_somebody_deletes_by_hand_make_room(database: Databas
 
 
 async def test_a_new_answer_takes_the_place_of_the_old_one(database: Database) -> None:
-    disk = DiskAnswers(database, MIB)
+    disk = DatabaseTier(database, MIB)
     await disk.put("a", of(100, 1), expired=0)
     await disk.put("a", of(50, 2), expired=0)
     assert await disk.get("a") == of(50, 2)
-    assert await disk.size() == 50 + ROW_BYTES
+    assert await disk.size() == 50 + ROW_OVERHEAD_BYTES
 
 
 async def test_what_is_larger_than_the_whole_disk_is_not_kept_and_moves_nothing_out(
     database: Database,
 ) -> None:
-    disk = DiskAnswers(database, 1000)
+    disk = DatabaseTier(database, 1000)
     await disk.put("a", of(100, 1), expired=0)
     await disk.put("b", of(1000, 2), expired=0)
     assert await disk.get("a")
@@ -150,20 +154,20 @@ async def test_what_is_larger_than_the_whole_disk_is_not_kept_and_moves_nothing_
 
 
 async def test_expired_answers_leave_the_disk_when_something_is_written(database: Database) -> None:
-    disk = DiskAnswers(database, MIB)
+    disk = DatabaseTier(database, MIB)
     await disk.put("a", of(100, 1), expired=0)
     await disk.put("b", of(100, 2), expired=1)
     assert await disk.get("a") is None
-    assert await disk.size() == 100 + ROW_BYTES
+    assert await disk.size() == 100 + ROW_OVERHEAD_BYTES
 
 
 async def test_an_answer_holds_for_its_time_in_both_places(database: Database) -> None:
     clock = Clock()
-    disk = DiskAnswers(database, MIB)
-    cache = ResponseCache(MemoryAnswers(MIB), [disk], ttl=60, clock=clock)
+    disk = DatabaseTier(database, MIB)
+    cache = ResponseCache(MemoryTier(MIB), [disk], ttl=60, clock=clock)
     stored = cache.keep("k", answer("text"))
     await cache.write("k", stored)
-    other = ResponseCache(MemoryAnswers(MIB), [disk], ttl=60, clock=clock)
+    other = ResponseCache(MemoryTier(MIB), [disk], ttl=60, clock=clock)
     clock.now += 59
     assert cache.at_hand("k") == stored
     assert other.at_hand("k") is None
@@ -177,7 +181,7 @@ async def test_an_answer_holds_for_its_time_in_both_places(database: Database) -
 
 async def test_an_answer_from_the_future_does_not_count(database: Database) -> None:
     clock = Clock()
-    cache = ResponseCache(MemoryAnswers(MIB), [DiskAnswers(database, MIB)], ttl=60, clock=clock)
+    cache = ResponseCache(MemoryTier(MIB), [DatabaseTier(database, MIB)], ttl=60, clock=clock)
     stored = cache.keep("k", answer("text"))
     await cache.write("k", stored)
     clock.now -= 1
@@ -189,7 +193,7 @@ async def test_a_restart_keeps_answers(database_url: str) -> None:
     clock = Clock()
     for turn in range(2):
         database = await Database.open(database_url)
-        cache = ResponseCache(MemoryAnswers(MIB), [DiskAnswers(database, MIB)], ttl=60, clock=clock)
+        cache = ResponseCache(MemoryTier(MIB), [DatabaseTier(database, MIB)], ttl=60, clock=clock)
         found = await cache.look_up("k")
         assert (found is not None) == (turn == 1)
         stored = cache.keep("k", answer("text"))
@@ -197,7 +201,7 @@ async def test_a_restart_keeps_answers(database_url: str) -> None:
         await database.close()
 
 
-class Broken(DiskAnswers):
+class Broken(DatabaseTier):
     """A disk that fails."""
 
     def __init__(self) -> None:
@@ -213,7 +217,7 @@ class Broken(DiskAnswers):
 async def test_a_disk_that_fails_costs_nothing_else_and_tells_no_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cache = ResponseCache(MemoryAnswers(MIB), [Broken()], ttl=60, clock=Clock())
+    cache = ResponseCache(MemoryTier(MIB), [Broken()], ttl=60, clock=Clock())
     stored = cache.keep("k", answer("canary"))
     assert await cache.look_up("k") is None
     await cache.write("k", stored)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.gateway.response_cache import MemoryAnswers, RedisAnswers, ResponseCache
-from peripety.gateway.response_cache.answers import StoredAnswer
-from peripety.redis import RedisServer
+from peripety.core.redis_server import RedisServer
+from peripety.gateway.response_cache.tiers import MemoryTier, RedisTier, ResponseCache, StoredAnswer
 from support.gated_gateway import answer
 from support.redis_server import RedisProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
 
 MIB = 1024 * 1024
 NOW = 1_000_000.0
@@ -27,11 +27,11 @@ async def server(redis_url: str) -> AsyncIterator[RedisServer]:
 
 
 def cache(server: RedisServer) -> ResponseCache:
-    return ResponseCache(MemoryAnswers(MIB), [RedisAnswers(server)], ttl=60, clock=lambda: NOW)
+    return ResponseCache(MemoryTier(MIB), [RedisTier(server)], ttl=60, clock=lambda: NOW)
 
 
 async def test_an_answer_is_read_as_it_was_stored_until_another_takes_its_place(server: RedisServer) -> None:
-    answers = RedisAnswers(server)
+    answers = RedisTier(server)
     assert await answers.get("a") is None
     for stored in (StoredAnswer(b"", NOW + 0.25), StoredAnswer(bytes(range(256)), NOW + 0.5)):
         await answers.put("a", stored, expired=NOW)
@@ -40,7 +40,7 @@ async def test_an_answer_is_read_as_it_was_stored_until_another_takes_its_place(
 
 
 async def test_redis_deletes_an_answer_when_it_holds_no_more(server: RedisServer) -> None:
-    answers = RedisAnswers(server)
+    answers = RedisTier(server)
     await answers.put("a", StoredAnswer(b"x", NOW), expired=NOW - 60)
     await answers.put("b", StoredAnswer(b"x", NOW), expired=NOW)
     async with server.using() as client:
@@ -61,14 +61,14 @@ async def test_a_replica_finds_what_another_has_stored_and_has_it_at_hand(server
 async def test_the_places_are_asked_in_their_order(server: RedisServer) -> None:
     asked: list[str] = []
 
-    class Empty(RedisAnswers):
+    class Empty(RedisTier):
         async def get(self, key: str) -> StoredAnswer | None:
             asked.append(key)
             return None
 
-    answers = RedisAnswers(server)
+    answers = RedisTier(server)
     await answers.put("k", StoredAnswer(b"x", NOW), expired=NOW - 60)
-    both = ResponseCache(MemoryAnswers(MIB), [Empty(server), answers], ttl=60, clock=lambda: NOW)
+    both = ResponseCache(MemoryTier(MIB), [Empty(server), answers], ttl=60, clock=lambda: NOW)
     assert await both.look_up("k") == StoredAnswer(b"x", NOW)
     assert asked == ["k"]
 

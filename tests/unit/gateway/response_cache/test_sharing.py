@@ -8,32 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import context
+from peripety.core import call_context
+from peripety.core.concurrency import closing
 from peripety.errors import DeadlineError, InternalError, UnavailableError
-from peripety.gateway.model import (
-    Budget,
+from peripety.gateway.providers.registry import AnswerSource
+from peripety.gateway.response_cache.caching_gateway import CachingModelGateway
+from peripety.gateway.response_cache.tiers import MemoryTier, ResponseCache, StoredAnswer, encode_answer
+from peripety.gateway.types.request import Budget, GenerateRequest, ResponseCacheMode, ResponseSchema
+from peripety.gateway.types.response import (
     Completed,
     Completion,
     FallingBack,
     GatewayEvent,
-    GenerateRequest,
     Repairing,
-    ResponseCacheMode,
-    ResponseSchema,
     StopReason,
     TextDelta,
     Usage,
 )
-from peripety.gateway.providers.registry import Answerer
-from peripety.gateway.response_cache import CachingModelGateway, MemoryAnswers, ResponseCache
-from peripety.gateway.response_cache.answers import StoredAnswer, encode
-from peripety.gateway.streams import following
 from support.gated_gateway import COST, GatedGateway, answer, question
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from peripety.errors import Finding
+
 
 REFRESH = ResponseCacheMode.REFRESH
 OFF = ResponseCacheMode.OFF
@@ -44,12 +42,12 @@ class Asking:
 
     def __init__(self, *, memory: int = 1_000_000) -> None:
         self.inner = GatedGateway()
-        self.cache = ResponseCache(MemoryAnswers(memory), [], ttl=60, clock=lambda: 0.0)
+        self.cache = ResponseCache(MemoryTier(memory), [], ttl=60, clock=lambda: 0.0)
         self.gateway = CachingModelGateway(self.inner, self.cache, self.answerer)
         self.account = "a"
 
-    def answerer(self, request: GenerateRequest) -> Answerer:
-        return Answerer("p", request.model or "m", self.account)
+    def answerer(self, request: GenerateRequest) -> AnswerSource:
+        return AnswerSource("p", request.model or "m", self.account)
 
     def ask(self, request: GenerateRequest | None = None) -> asyncio.Task[list[GatewayEvent]]:
         return asyncio.create_task(self._events(request or question()))
@@ -163,7 +161,7 @@ async def test_whoever_joins_gets_the_stream_from_its_first_event_while_it_is_wr
     call = await asking.inner.call(1)
     call.write("a")
     await settle()
-    async with following(asking.gateway.stream(question())) as events:
+    async with closing(asking.gateway.stream(question())) as events:
         assert await anext(events) == TextDelta("a")
         call.write("b")
         assert await anext(events) == TextDelta("b")
@@ -221,7 +219,7 @@ async def test_the_last_one_who_leaves_closes_the_call_before_being_gone(asking:
 
 
 async def test_leaving_early_closes_the_call(asking: Asking) -> None:
-    async with following(asking.gateway.stream(question())) as events:
+    async with closing(asking.gateway.stream(question())) as events:
         first = asyncio.ensure_future(anext(events))
         call = await asking.inner.call(1)
         call.write("a")
@@ -326,7 +324,7 @@ async def test_nobody_sees_two_repairs(asking: Asking) -> None:
 
 async def test_a_caller_keeps_to_its_own_deadline_and_the_call_to_none(asking: Asking) -> None:
     async def hurried() -> list[GatewayEvent]:
-        context.enter_call(request_id=None, timeout=0.05)
+        call_context.begin_call(request_id=None, timeout=0.05)
         return await asking.ask()
 
     leader = asyncio.create_task(hurried())
@@ -353,13 +351,13 @@ async def test_a_stream_without_an_end_is_a_defect_and_no_answer(asking: Asking)
 async def test_an_answer_on_the_disk_is_found_once_for_all_and_refused_by_who_wants_a_new_one() -> None:
     class Slow(ResponseCache):
         def __init__(self) -> None:
-            super().__init__(MemoryAnswers(0), [], ttl=60, clock=lambda: 0.0)
+            super().__init__(MemoryTier(0), [], ttl=60, clock=lambda: 0.0)
             self.looks: list[str] = []
 
         async def look_up(self, key: str) -> StoredAnswer | None:
             self.looks.append(key)
             await opened.wait()
-            return StoredAnswer(encode(answer("old")), 0.0)
+            return StoredAnswer(encode_answer(answer("old")), 0.0)
 
     opened = asyncio.Event()
     asking = Asking()
@@ -427,10 +425,10 @@ async def test_a_failure_is_remembered_past_an_old_answer_that_was_not_wanted() 
         async def look_up(self, _key: str) -> StoredAnswer | None:
             self.looks += 1
             await settle()
-            return None if self.looks == 1 else StoredAnswer(encode(answer("old")), 0.0)
+            return None if self.looks == 1 else StoredAnswer(encode_answer(answer("old")), 0.0)
 
     asking = Asking()
-    cache = Late(MemoryAnswers(0), [], ttl=60, clock=lambda: 0.0)
+    cache = Late(MemoryTier(0), [], ttl=60, clock=lambda: 0.0)
     asking.gateway = CachingModelGateway(asking.inner, cache, asking.answerer)
     async with asyncio.timeout(10):
         tasks = [asking.ask(), asking.ask(), asking.ask(question(mode=REFRESH))]

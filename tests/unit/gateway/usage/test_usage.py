@@ -10,47 +10,49 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.core.storage.database import Database
 from peripety.errors import InvalidArgumentError, UnavailableError
-from peripety.gateway.calling.budgets import Amount, BudgetKind, Scope
-from peripety.gateway.calling.counters import Demand
-from peripety.gateway.calling.reports import CallReport
-from peripety.gateway.catalogue import Cost
-from peripety.gateway.model import Budget, ChatMessage, Completion, Spent, StopReason, Usage
-from peripety.gateway.usage import Dimension, Group, UsageBook, UsageQuery, UsageStore
-from peripety.storage import Database
+from peripety.gateway.budgets.types import BudgetAmount, BudgetKind, BudgetScope
+from peripety.gateway.calls.executor import CallRecord
+from peripety.gateway.calls.rate_limiter import CallUsage
+from peripety.gateway.models.model_data import Cost
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import Budget
+from peripety.gateway.types.response import Completion, StopReason, Usage, UsageTotal
+from peripety.gateway.usage import UsageAggregator, UsageDimension, UsageGroup, UsageQuery, UsageStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from peripety.gateway.usage import UsageRow
-    from peripety.gateway.usage.model import Sums, UsageKey
+    from peripety.gateway.usage import UsageKey, UsageRow, UsageSums
+
 
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
-CALL = CallReport(
+CALL = CallRecord(
     provider="openai",
     model="m-2026-01-31",
     conversation_id=None,
     outcome="OK",
     begun=NOON,
     seconds=1.0,
-    counted=Demand(10, 5, 70),
+    counted=CallUsage(10, 5, 70),
     usage=Usage(10, 5, 4, 3, 2, 1),
     cost=Cost(70, 7),
 )
-ONCE = Spent(1, CALL.usage, 70, 7)
-FAILED = replace(CALL, outcome="PROVIDER_TIMEOUT", usage=Usage(), cost=None, counted=Demand(20, 50, 900))
-REFUSED = replace(CALL, outcome="PROVIDER_BUSY", usage=Usage(), cost=Cost(), counted=Demand(0, 0))
+ONCE = UsageTotal(1, CALL.usage, 70, 7)
+FAILED = replace(CALL, outcome="PROVIDER_TIMEOUT", usage=Usage(), cost=None, counted=CallUsage(20, 50, 900))
+REFUSED = replace(CALL, outcome="PROVIDER_BUSY", usage=Usage(), cost=Cost(), counted=CallUsage(0, 0))
 HIT = Completion(
     ChatMessage.assistant("a"), None, Usage(), StopReason.END, "m", "openai", from_response_cache=True
 )
 
 
-def book_of(store: UsageStore, pause: float = 3600) -> UsageBook:
+def book_of(store: UsageStore, pause: float = 3600) -> UsageAggregator:
     """A book that writes when it is asked, or closed."""
-    return UsageBook(store, lambda: NOON, pause)
+    return UsageAggregator(store, lambda: NOON, pause)
 
 
-async def rows(book: UsageBook, *group_by: Dimension, **filters: Any) -> list[UsageRow]:
+async def rows(book: UsageAggregator, *group_by: UsageDimension, **filters: Any) -> list[UsageRow]:
     return list((await book.page(UsageQuery(group_by=group_by, **filters), 0, "")).items)
 
 
@@ -62,7 +64,7 @@ async def test_calls_add_up(database: Database) -> None:
     book.add_call(CALL)
     (row,) = await rows(book)
     assert row.spent == replace(ONCE + ONCE + ONCE, calls=4)
-    assert (row.group, row.hits) == (Group(), 0)
+    assert (row.group, row.hits) == (UsageGroup(), 0)
     await book.aclose()
 
 
@@ -74,7 +76,7 @@ async def test_a_server_that_gives_itself_an_endless_name_is_counted_like_any_ot
     book.add_call(replace(CALL, model=endless))
     book.add_hit(replace(HIT, model=endless), None)
     book.add_call(CALL)
-    found = {row.group.model: (row.spent.calls, row.hits) for row in await rows(book, Dimension.MODEL)}
+    found = {row.group.model: (row.spent.calls, row.hits) for row in await rows(book, UsageDimension.MODEL)}
     assert found == {"m": (1, 0), endless[:256]: (1, 1)}
     await book.aclose()
 
@@ -82,16 +84,16 @@ async def test_a_server_that_gives_itself_an_endless_name_is_counted_like_any_ot
 async def test_without_any_call_there_is_one_sum_of_nothing(database: Database) -> None:
     book = book_of(UsageStore(database))
     (row,) = await rows(book)
-    assert (row.spent, row.hits) == (Spent(), 0)
-    assert await rows(book, Dimension.MODEL) == []
+    assert (row.spent, row.hits) == (UsageTotal(), 0)
+    assert await rows(book, UsageDimension.MODEL) == []
 
 
 async def test_one_call_of_unknown_cost_makes_the_cost_of_its_sums_unknown(database: Database) -> None:
     book = book_of(UsageStore(database))
     book.add_call(CALL)
     book.add_call(replace(FAILED, model="n"))
-    by_model = {row.group.model: row.spent for row in await rows(book, Dimension.MODEL)}
-    assert by_model == {"m": ONCE, "n": Spent(1, Usage(), None, None)}
+    by_model = {row.group.model: row.spent for row in await rows(book, UsageDimension.MODEL)}
+    assert by_model == {"m": ONCE, "n": UsageTotal(1, Usage(), None, None)}
     (together,) = await rows(book)
     assert (together.spent.cost, together.spent.cache_savings) == (None, None)
     await book.aclose()
@@ -103,13 +105,13 @@ async def test_sums_are_grouped_and_ordered_as_asked(database: Database) -> None
         begun = NOON + timedelta(days=day)
         book.add_call(replace(CALL, begun=begun, provider=provider, conversation_id=conversation))
     midnight = NOON.replace(hour=0)
-    found = await rows(book, Dimension.DAY, Dimension.PROVIDER)
+    found = await rows(book, UsageDimension.DAY, UsageDimension.PROVIDER)
     assert [row.group for row in found] == [
-        Group(provider="gemini", day=midnight),
-        Group(provider="openai", day=midnight),
-        Group(provider="openai", day=midnight + timedelta(days=1)),
+        UsageGroup(provider="gemini", day=midnight),
+        UsageGroup(provider="openai", day=midnight),
+        UsageGroup(provider="openai", day=midnight + timedelta(days=1)),
     ]
-    by_conversation = await rows(book, Dimension.CONVERSATION)
+    by_conversation = await rows(book, UsageDimension.CONVERSATION)
     assert [(row.group.conversation_id, row.spent.calls) for row in by_conversation] == [("", 1), ("c", 2)]
     await book.aclose()
 
@@ -149,7 +151,7 @@ async def test_many_rows_come_in_pages(database: Database) -> None:
     book = book_of(UsageStore(database))
     for number in range(5):
         book.add_call(replace(CALL, model=f"m{number}"))
-    query, token, found = UsageQuery(group_by=(Dimension.MODEL,)), "", []
+    query, token, found = UsageQuery(group_by=(UsageDimension.MODEL,)), "", []
     for _ in range(3):
         page = await book.page(query, 2, token)
         found.append([row.group.model for row in page.items])
@@ -165,7 +167,7 @@ async def test_answers_from_the_response_cache_are_counted_and_are_no_calls(data
     book.add_call(replace(CALL, conversation_id="c"))
     book.add_hit(HIT, "c")
     book.add_hit(HIT, None)
-    found = await rows(book, Dimension.CONVERSATION)
+    found = await rows(book, UsageDimension.CONVERSATION)
     assert [(row.group.conversation_id, row.spent.calls, row.hits) for row in found] == [
         ("", 0, 1),
         ("c", 1, 1),
@@ -178,10 +180,10 @@ async def test_budgets_go_by_what_calls_may_have_used(database: Database) -> Non
     book.add_call(replace(CALL, conversation_id="c"))
     book.add_call(FAILED)
     book.add_call(replace(CALL, begun=NOON + timedelta(hours=12)))
-    conversation = Scope(BudgetKind.CONVERSATION, "c", Budget())
-    day = Scope(BudgetKind.DAY, "2026-11-18", Budget())
-    assert await book.used(conversation) == Amount(1, 15, 70)
-    assert await book.used(day) == Amount(2, 85, 970)
+    conversation = BudgetScope(BudgetKind.CONVERSATION, "c", Budget())
+    day = BudgetScope(BudgetKind.DAY, "2026-11-18", Budget())
+    assert await book.used(conversation) == BudgetAmount(1, 15, 70)
+    assert await book.used(day) == BudgetAmount(2, 85, 970)
     await book.aclose()
 
 
@@ -201,11 +203,11 @@ class Flaky(UsageStore):
 
     def __init__(self, *failures: UnavailableError) -> None:
         self.failures = list(failures)
-        self.written: dict[UsageKey, Sums] = {}
+        self.written: dict[UsageKey, UsageSums] = {}
         self.batches = 0
         self.wrote = asyncio.Event()
 
-    async def add(self, batch: Mapping[UsageKey, Sums]) -> None:
+    async def add(self, batch: Mapping[UsageKey, UsageSums]) -> None:
         await asyncio.sleep(0)
         if self.failures:
             raise self.failures.pop(0)
@@ -242,7 +244,7 @@ async def test_while_the_database_fails_what_is_kept_has_bounds_and_loses_no_cal
     for number in range(10_500):
         book.add_call(replace(CALL, conversation_id=str(number)))
     with pytest.raises(UnavailableError):
-        await book.used(Scope(BudgetKind.CONVERSATION, "c", Budget()))
+        await book.used(BudgetScope(BudgetKind.CONVERSATION, "c", Budget()))
     await book.aclose()
     assert store.calls == 10_500
     assert len(store.written) == 10_001
@@ -262,7 +264,7 @@ async def test_who_leaves_while_it_is_written_loses_nothing_and_doubles_nothing(
     store = Flaky()
     book = book_of(store)
     book.add_call(CALL)
-    reading = asyncio.create_task(book.used(Scope(BudgetKind.CONVERSATION, "c", Budget())))
+    reading = asyncio.create_task(book.used(BudgetScope(BudgetKind.CONVERSATION, "c", Budget())))
     await asyncio.sleep(0)
     reading.cancel()
     await asyncio.wait([reading])

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
-from peripety.policies.analysis.arithmetic import turns
-from peripety.policies.analysis.logic import truth
+from peripety import engine
+from peripety.policy.analysis.breakpoints import find_breakpoints
+from peripety.policy.analysis.condition_logic import evaluate_truth
 
 _X = {"var": "arguments.a"}
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
@@ -28,7 +28,7 @@ _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
     ],
 )
 def test_it_turns_where_both_sides_are_the_same(logic: Any, turn: float) -> None:
-    assert turn in (turns(logic, ("a",)) or ())
+    assert turn in (find_breakpoints(logic, ("a",)) or ())
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_it_turns_where_both_sides_are_the_same(logic: Any, turn: float) -> None
     ],
 )
 def test_what_may_change_anywhere_is_not_told(logic: Any) -> None:
-    assert turns(logic, ("a",)) is None
+    assert find_breakpoints(logic, ("a",)) is None
 
 
 @pytest.mark.parametrize(
@@ -56,41 +56,41 @@ def test_what_may_change_anywhere_is_not_told(logic: Any) -> None:
     ],
 )
 def test_what_may_have_a_value_though_it_has_none_for_0_is_not_told(logic: Any) -> None:
-    assert turns(logic, ("a",)) is None
+    assert find_breakpoints(logic, ("a",)) is None
 
 
 def test_what_depends_on_whether_the_argument_is_there_is_not_told() -> None:
-    assert turns({"<": [_X, {"if": [{"missing": ["arguments.a"]}, 5, "b"]}]}, ("a",)) is None
+    assert find_breakpoints({"<": [_X, {"if": [{"missing": ["arguments.a"]}, 5, "b"]}]}, ("a",)) is None
 
 
 @pytest.mark.parametrize("logic", [{"<": [{"+": [_X, "b"]}, 4]}, {"<": [{"/": [_X, 0]}, 4]}])
 def test_what_never_has_a_value_turns_nowhere(logic: Any) -> None:
-    assert turns(logic, ("a",)) == ()
+    assert find_breakpoints(logic, ("a",)) == ()
 
 
 def test_a_literal_beyond_the_exact_integers_is_asked_about_as_it_is() -> None:
-    assert turns({"<": [{"*": [_X, {"*": [1e20, 1e-20]}]}, 3]}, ("a",)) is not None
+    assert find_breakpoints({"<": [{"*": [_X, {"*": [1e20, 1e-20]}]}, 3]}, ("a",)) is not None
 
 
 def test_the_engine_is_asked_once_about_one_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     logic = {"<": [{"*": [_X, 2]}, 12.125]}
-    found = turns(logic, ("a",))
-    monkeypatch.delattr(sim, "rule")
-    assert turns(json.loads(json.dumps(logic)), ("a",)) == found
+    found = find_breakpoints(logic, ("a",))
+    monkeypatch.delattr(engine, "compile_rule")
+    assert find_breakpoints(json.loads(json.dumps(logic)), ("a",)) == found
 
 
 @pytest.mark.parametrize("seed", range(150))
 def test_between_two_turns_the_engine_says_the_same(seed: int) -> None:
     random = Random(seed)
     logic = {random.choice(_COMPARISONS): _sides(random)}
-    found = turns(logic, ("a",))
+    found = find_breakpoints(logic, ("a",))
     assert found is not None
     points = sorted(found)
     said: dict[tuple[int, bool], set[bool | None]] = {}
     for number in _numbers(random, points):
         place = bisect_left(points, number)
         at = place < len(points) and points[place] == number
-        said.setdefault((place, at), set()).add(truth(logic, {"arguments": {"a": number}}))
+        said.setdefault((place, at), set()).add(evaluate_truth(logic, {"arguments": {"a": number}}))
     assert all(len(answers) == 1 for answers in said.values()), (logic, points)
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from peripety.policies.analysis.comparing import compare
-from peripety.policies.analysis.verdicts import Differs, Equivalent, Undecided
+from peripety.policy.analysis.equivalence import Differs, Equivalent, Undecided, compare_variants
 from support.policies_to_analyse import matching, policy_of, tool
 from support.policy_documents import rule
 
@@ -19,7 +18,7 @@ def _verdict(before: list[Json], after: list[Json], **options: Any) -> Any:
     policy = policy_of(*before, **options)
     known = {one["id"]: one for one in policy.rules}
     variant = [known[one["id"]] if known.get(one["id"]) == one else one for one in after]
-    (verdict,) = compare(policy, [variant])
+    (verdict,) = compare_variants(policy, [variant])
     if isinstance(verdict, Differs):
         assert (
             policy.decide(verdict.witness).decision

@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
-from peripety.policies.analysis.comparing import compare
-from peripety.policies.analysis.differences import difference
-from peripety.policies.analysis.issues import analyze
-from peripety.policies.analysis.reaching import reach
-from peripety.policies.analysis.verdicts import Differs, Equivalent, Reached, Target, Undecided
-from peripety.policies.model import RuleIssueKind
+from peripety.policy.analysis.differences import find_differences
+from peripety.policy.analysis.equivalence import (
+    Differs,
+    Equivalent,
+    Reached,
+    ReachTarget,
+    Undecided,
+    compare_variants,
+)
+from peripety.policy.analysis.lint import find_requests, find_rule_issues
+from peripety.policy.types import RuleIssueKind
 from support.policies_to_analyse import matching, policy_of, tool
 from support.policy_documents import rule
 
@@ -33,7 +38,7 @@ def test_ten_thousand_entries_are_as_one(kind: str, pattern: str) -> None:
         rule("one", "deny", arguments=[matching(pattern.format(77), kind=kind, quantifier="any")]),
         lists=lists,
     )
-    (first, *_) = analyze(policy)
+    (first, *_) = find_rule_issues(policy)
     # What it cannot read is denied by the second alone, but so it is without it.
     kinds = {"identifier": RuleIssueKind.SHADOWED}
     assert (first.rule_id, first.kind) == ("one", kinds.get(kind, RuleIssueKind.REDUNDANT))
@@ -42,14 +47,14 @@ def test_ten_thousand_entries_are_as_one(kind: str, pattern: str) -> None:
 def test_a_condition_with_sixty_four_matchers_is_known() -> None:
     matchers = [matching(f"/a/{'b/' * number}") for number in range(64)]
     policy = policy_of(rule("deep", "allow", arguments=matchers), rule("rest", "escalate"))
-    (found,) = reach(policy, [Target(0, decides=True)])
+    (found,) = find_requests(policy, [ReachTarget(0, decides=True)])
     assert isinstance(found, Reached)
 
 
 def test_sixty_four_matchers_of_elements_are_known_or_undecided() -> None:
     matchers = [matching(f"/a{number}", role="places", quantifier="any") for number in range(64)]
     policy = policy_of(rule("many", "allow", arguments=matchers), rule("rest", "escalate"))
-    found, hidden = reach(policy, [Target(0, decides=True), Target(1, decides=True)])
+    found, hidden = find_requests(policy, [ReachTarget(0, decides=True), ReachTarget(1, decides=True)])
     assert isinstance(found, Reached | Undecided)
     assert isinstance(hidden, Reached)
 
@@ -59,7 +64,7 @@ def test_deep_logic_is_known() -> None:
     for number in range(13):
         logic = {"!": [{"and": [logic, _amount(-number - 2, 200)]}]}
     policy = policy_of(rule("deep", "allow", logic=logic))
-    (verdict,) = compare(policy, [[{**policy.rules[0], "when": {"logic": {"!": [_amount(3, 50)]}}}]])
+    (verdict,) = compare_variants(policy, [[{**policy.rules[0], "when": {"logic": {"!": [_amount(3, 50)]}}}]])
     assert verdict == Equivalent()
 
 
@@ -71,14 +76,14 @@ def test_a_thousand_numbers_are_known_and_more_are_undecided() -> None:
         rules = [rule(f"r{number}", "allow", logic={"or": block}) for number, block in enumerate(blocks)]
         return policy_of(*rules)
 
-    assert isinstance(next(compare(policy_with(400), [[]])), Differs)
-    assert isinstance(next(compare(policy_with(1_200), [[]])), Undecided)
+    assert isinstance(next(compare_variants(policy_with(400), [[]])), Differs)
+    assert isinstance(next(compare_variants(policy_with(1_200), [[]])), Undecided)
 
 
 def test_logic_whose_fuel_may_run_out_is_not_looked_into() -> None:
     long = {"in": [{"var": "arguments.note"}, [f"note {number}" for number in range(6_000)]]}
     policy = policy_of(rule("long", "allow", logic={"!": [long]}))
-    assert not isinstance(next(compare(policy, [[]])), Equivalent)
+    assert not isinstance(next(compare_variants(policy, [[]])), Equivalent)
 
 
 def test_rules_that_are_too_intricate_are_undecided() -> None:
@@ -95,17 +100,17 @@ def test_rules_that_are_too_intricate_are_undecided() -> None:
     ]
     one = tool(input_schema=schema, argument_roles={})
     policy = policy_of(rule("same", "allow", logic={"and": same}), tools=(one,))
-    assert isinstance(next(compare(policy, [[]])), Differs | Undecided)
+    assert isinstance(next(compare_variants(policy, [[]])), Differs | Undecided)
     other = policy_of(rule("same", "allow", logic={"and": pairs}), tools=(one,))
-    assert not difference(policy, other).equivalent
-    assert analyze(policy) == ()
+    assert not find_differences(policy, other).equivalent
+    assert find_rule_issues(policy) == ()
 
 
 def test_a_schema_that_accepts_nothing_leaves_nothing_to_decide() -> None:
     schema = {"type": "object", "properties": {"path": {"enum": []}}, "required": ["path"]}
     policy = policy_of(rule("r", "allow", arguments=[matching("/a")]), tools=(tool(input_schema=schema),))
-    assert [one.kind for one in analyze(policy)] == [RuleIssueKind.DEAD]
-    assert next(compare(policy, [[]])) == Equivalent()
+    assert [one.kind for one in find_rule_issues(policy)] == [RuleIssueKind.DEAD]
+    assert next(compare_variants(policy, [[]])) == Equivalent()
 
 
 def test_choices_and_references_of_a_schema_are_followed() -> None:
@@ -126,8 +131,11 @@ def test_choices_and_references_of_a_schema_are_followed() -> None:
         rule("in", "allow", arguments=[matching("/a/b")], logic={"==": [{"var": "arguments.mode"}, "quick"]}),
         tools=(tool(input_schema=schema),),
     )
-    assert [one.rule_id for one in analyze(policy) if one.kind is RuleIssueKind.DEAD] == ["dead", "small"]
-    assert isinstance(next(compare(policy, [policy.rules[:2]])), Differs)
+    assert [one.rule_id for one in find_rule_issues(policy) if one.kind is RuleIssueKind.DEAD] == [
+        "dead",
+        "small",
+    ]
+    assert isinstance(next(compare_variants(policy, [policy.rules[:2]])), Differs)
 
 
 def test_arguments_within_arguments_go_together() -> None:
@@ -138,4 +146,4 @@ def test_arguments_within_arguments_go_together() -> None:
         tools=(tool(input_schema=schema, argument_roles=roles),),
     )
     # An object cannot be read, and nothing else has a part.
-    assert [one.kind for one in analyze(policy)] == [RuleIssueKind.DEAD]
+    assert [one.kind for one in find_rule_issues(policy)] == [RuleIssueKind.DEAD]

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from peripety.policies.analysis.issues import analyze
-from peripety.policies.model import RuleIssueKind
+from peripety.policy.analysis.lint import find_rule_issues
+from peripety.policy.types import RuleIssueKind
 from support.policies_to_analyse import matching, policy_of, tool
 from support.policy_documents import rule
 
 
 def _issues(*rules: Any, **options: Any) -> list[tuple[RuleIssueKind, str, tuple[str, ...]]]:
-    return [(one.kind, one.rule_id, one.caused_by) for one in analyze(policy_of(*rules, **options))]
+    return [(one.kind, one.rule_id, one.caused_by) for one in find_rule_issues(policy_of(*rules, **options))]
 
 
 def test_good_rules_have_no_issues() -> None:
@@ -88,7 +88,7 @@ def test_witnesses_show_what_is_wrong_on_the_engine() -> None:
         rule("same", "escalate", arguments=[matching("/c/d")]),
         rule("wide", "escalate", arguments=[matching("/c")]),
     )
-    hidden, same = analyze(policy)
+    hidden, same = find_rule_issues(policy)
     assert hidden.witness is not None
     assert policy.decide(hidden.witness).rule_id == "a"
     assert policy.matches(policy.prepare([hidden.witness]))[1].holds

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from peripety.policies.analysis.comparing import compare
-from peripety.policies.analysis.numbers import between
-from peripety.policies.analysis.verdicts import Differs
+from peripety.policy.analysis.breakpoints import numbers_between
+from peripety.policy.analysis.equivalence import Differs, compare_variants
 from support.policies_to_analyse import policy_of
 from support.policy_documents import rule, tool
 
@@ -21,7 +20,7 @@ def _is_told_apart(before: Any, after: Any, **schema: Any) -> bool:
     inputs = {"type": "object", "properties": {"size": schema}, "required": ["size"]}
     tools = (tool("a", "alpha", input_schema=inputs),)
     policy, other = (policy_of(rule("r", "allow", logic=logic), tools=tools) for logic in (before, after))
-    (verdict,) = compare(policy, [other.rules])
+    (verdict,) = compare_variants(policy, [other.rules])
     return (
         isinstance(verdict, Differs)
         and policy.decide(verdict.witness).decision is not other.decide(verdict.witness).decision
@@ -43,7 +42,7 @@ def test_a_multiple_does_not_stand_for_those_beside_it() -> None:
 
 
 def test_a_multiple_that_is_no_number_does_not_stand_for_those_beside_it() -> None:
-    assert 9e15 not in between(9e15, inf, {"multipleOf": 0.1}, whole=False)
+    assert 9e15 not in numbers_between(9e15, inf, {"multipleOf": 0.1}, whole=False)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ def test_a_multiple_that_is_no_number_does_not_stand_for_those_beside_it() -> No
 def test_where_a_schema_accepts_no_number_there_is_none(
     low: float, high: float, schema: Any, whole: bool
 ) -> None:
-    assert between(low, high, schema, whole=whole) == ()
+    assert numbers_between(low, high, schema, whole=whole) == ()
 
 
 @pytest.mark.parametrize(
@@ -67,6 +66,6 @@ def test_where_a_schema_accepts_no_number_there_is_none(
     [(-inf, inf), (0.0, 1.0), (_LARGEST, inf), (-inf, -1e308), (1e20, 1e20 + 2**20), (0.0, 5e-323)],
 )
 def test_numbers_lie_between_the_others(low: float, high: float) -> None:
-    found = between(low, high, {}, whole=False)
+    found = numbers_between(low, high, {}, whole=False)
     assert found
     assert all(low < number < high for number in found)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from peripety.policies.analysis.reaching import reach
-from peripety.policies.analysis.verdicts import Reached, Target, Undecided, Unreachable
-from peripety.sim import compile_policy
+from peripety.engine import compile_policy
+from peripety.policy.analysis.equivalence import Reached, ReachTarget, Undecided, Unreachable
+from peripety.policy.analysis.lint import find_requests
 from support.policies_to_analyse import matching, policy_of
 from support.policy_documents import policy_document, rule, tool
 
@@ -17,44 +17,44 @@ _RULES = (
 )
 
 
-def _reach(*targets: Target) -> list[Any]:
-    return [*reach(policy_of(*_RULES), targets)]
+def _reach(*targets: ReachTarget) -> list[Any]:
+    return [*find_requests(policy_of(*_RULES), targets)]
 
 
 def test_a_rule_is_reached_where_none_before_it_takes_hold() -> None:
     policy = policy_of(*_RULES)
-    (found,) = reach(policy, [Target(1, decides=True)])
+    (found,) = find_requests(policy, [ReachTarget(1, decides=True)])
     assert isinstance(found, Reached)
     assert policy.decide(found.request).rule_id == "second"
 
 
 def test_what_happens_when_no_rule_takes_hold_is_reached_as_well() -> None:
     policy = policy_of(*_RULES[:2])
-    (found,) = reach(policy, [Target(2)])
+    (found,) = find_requests(policy, [ReachTarget(2)])
     assert isinstance(found, Reached)
     assert not policy.decide(found.request).rule_id
 
 
 def test_a_rule_that_an_earlier_one_hides_is_proved_to_be_out_of_reach() -> None:
-    assert _reach(Target(2, decides=True)) == [Unreachable()]
+    assert _reach(ReachTarget(2, decides=True)) == [Unreachable()]
 
 
 def test_members_of_a_condition_are_reached_both_ways() -> None:
     when = _RULES[1]["when"]
     arguments, logic = {"arguments": when["arguments"]}, {"logic": when["logic"]}
     found = _reach(
-        Target(1, holds=(arguments,)),
-        Target(1, fails=(arguments,)),
-        Target(1, holds=(arguments, logic)),
-        Target(1, holds=(arguments,), fails=(logic,)),
+        ReachTarget(1, holds=(arguments,)),
+        ReachTarget(1, fails=(arguments,)),
+        ReachTarget(1, holds=(arguments, logic)),
+        ReachTarget(1, holds=(arguments,), fails=(logic,)),
     )
     assert all(isinstance(one, Reached) for one in found)
     assert found[3].request.arguments["amount"] >= 10
 
 
 def test_values_at_a_boundary_are_reached_unless_the_tool_refuses_them() -> None:
-    def at(number: int) -> Target:
-        return Target(1, holds=({"logic": {"===": [{"var": "arguments.amount"}, number]}},))
+    def at(number: int) -> ReachTarget:
+        return ReachTarget(1, holds=({"logic": {"===": [{"var": "arguments.amount"}, number]}},))
 
     inside, at_it, refused = _reach(at(9), at(10), at(101))
     assert (inside.request.arguments["amount"], at_it.request.arguments["amount"]) == (9, 10)
@@ -63,13 +63,13 @@ def test_values_at_a_boundary_are_reached_unless_the_tool_refuses_them() -> None
 
 def test_a_lookalike_of_a_path_is_reached() -> None:
     beside = matching("/cx", kind="identifier")
-    (found,) = _reach(Target(1, holds=({"arguments": [beside]},)))
+    (found,) = _reach(ReachTarget(1, holds=({"arguments": [beside]},)))
     assert found.request.arguments["path"] == "/cx"
 
 
 def test_what_cannot_be_looked_into_is_undecided_when_no_request_is_found() -> None:
     never = {"==": [{"%": [{"var": "arguments.amount"}, 1]}, 2]}
-    (found,) = _reach(Target(0, holds=({"logic": never},)))
+    (found,) = _reach(ReachTarget(0, holds=({"logic": never},)))
     assert isinstance(found, Undecided)
 
 
@@ -79,5 +79,5 @@ def test_an_array_that_has_to_be_longer_than_any_request_is_not_made() -> None:
     document = policy_document(
         tools=[offered], rules=[rule("r", logic={"in": ["x", {"var": "arguments.a"}]})]
     )
-    (found,) = reach(compile_policy(document), [Target(0, decides=True)])
+    (found,) = find_requests(compile_policy(document), [ReachTarget(0, decides=True)])
     assert isinstance(found, Undecided)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from peripety.policies.analysis.comparing import compare
-from peripety.policies.analysis.issues import analyze
-from peripety.policies.analysis.verdicts import Differs, Equivalent, Undecided
-from peripety.policies.model import RuleIssueKind
+from peripety.policy.analysis.equivalence import Differs, Equivalent, Undecided, compare_variants
+from peripety.policy.analysis.lint import find_rule_issues
+from peripety.policy.types import RuleIssueKind
 from support.policies_to_analyse import policy_of
 from support.policy_documents import rule, tool
 
@@ -35,7 +34,7 @@ _TOOL = tool(
 def _compared(before: Json, after: Json) -> Any:
     policy = policy_of(rule("r", "allow", logic=before), tools=(_TOOL,))
     other = policy_of(rule("r", "allow", logic=after), tools=(_TOOL,))
-    (verdict,) = compare(policy, [other.rules])
+    (verdict,) = compare_variants(policy, [other.rules])
     if isinstance(verdict, Differs):
         assert policy.decide(verdict.witness).decision is not other.decide(verdict.witness).decision
     return verdict
@@ -77,4 +76,4 @@ def test_two_arguments_without_lists_of_values_stay_undecided() -> None:
 def test_going_through_what_is_never_an_array_never_holds() -> None:
     logic = {"some": [{"var": "arguments.note"}, {"==": [{"var": ""}, "a"]}]}
     policy = policy_of(rule("r", "allow", logic=logic), tools=(_TOOL,))
-    assert [(issue.rule_id, issue.kind) for issue in analyze(policy)] == [("r", RuleIssueKind.DEAD)]
+    assert [(issue.rule_id, issue.kind) for issue in find_rule_issues(policy)] == [("r", RuleIssueKind.DEAD)]

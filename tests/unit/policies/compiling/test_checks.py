@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from peripety.engine.policies.types import ToolRequest
 from peripety.errors import InvalidArgumentError
-from peripety.policies.compiling.checks import MAX_CONSTITUTION_BYTES, check_order
-from peripety.policies.model import CompileLimits, ScenarioSource, ToolRequest
+from peripety.policy.types import CompileLimits, ScenarioOrigin
+from peripety.policy.validation import MAX_CONSTITUTION_BYTES, check_order
 from support.policy_models import below, rule, scenario, tool
 from support.policy_runs import ORDER
 
-HANDWRITTEN = ScenarioSource.HANDWRITTEN
+HANDWRITTEN = ScenarioOrigin.HANDWRITTEN
 KEPT = rule("structural-kept", "deny", arguments=below("/kept"))
 
 

@@ -11,32 +11,38 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.core.concurrency import closing
 from peripety.errors import FailedPreconditionError, UnavailableError
-from peripety.gateway.allowance import Allowance
-from peripety.gateway.model import Budget
-from peripety.gateway.streams import following
-from peripety.policies.compiling.answers import JUDGEMENT, PATCHES, RULES, SCENARIOS
-from peripety.policies.compiling.artifacts import MemoryArtifacts
-from peripety.policies.compiling.compiler import PolicyCompiler
-from peripety.policies.model import (
+from peripety.gateway.budgets.order_budget import OrderBudget
+from peripety.gateway.types.request import Budget
+from peripety.policy.authoring.compiler import PolicyCompiler
+from peripety.policy.authoring.prompts import (
+    JUDGEMENT_SCHEMA_NAME,
+    PATCHES_SCHEMA_NAME,
+    RULES_SCHEMA_NAME,
+    SCENARIOS_SCHEMA_NAME,
+)
+from peripety.policy.authoring.run_context import InMemoryArtifactCache
+from peripety.policy.types import (
     CompileLimits,
+    CompileProgress,
     DiscardedScenario,
     Expectation,
     Judgement,
-    Progress,
     RulePatch,
     RulesWritten,
     ScenarioCorrection,
-    ScenarioSource,
+    ScenarioOrigin,
+    ScenariosVerified,
     ScenariosWritten,
-    Verified,
 )
 from support.policy_models import Cut, FakeModel, about, below, rule, scenario, told, tool
 from support.policy_runs import FINE, ORDER, RIGHT, SATISFIED, Script, blames, ran
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import GenerateRequest
-    from peripety.policies.model import CompileEvent
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.policy.types import CompileEvent
+
 
 WIDE = (rule("open", "allow", arguments=below("/")),)
 WRONG = scenario("wrong", "allow", at="/other/y")
@@ -45,7 +51,7 @@ KEPT = {**rule("structural-kept", "deny", arguments=below("/open/kept")), "id": 
 IMPOSSIBLE = scenario("impossible", "allow", at="/open/kept/x")
 UNSENDABLE = scenario("unsendable", "deny", other=1)
 
-BY_SOURCE = (ScenarioSource.HANDWRITTEN, ScenarioSource.GENERATED, ScenarioSource.DIRECTED)
+BY_SOURCE = (ScenarioOrigin.HANDWRITTEN, ScenarioOrigin.GENERATED, ScenarioOrigin.DIRECTED)
 
 
 def question(request: GenerateRequest) -> Any:
@@ -62,7 +68,9 @@ async def test_rules_and_scenarios_that_agree_are_done_after_one_question_each()
     assert len(done.model.requests) == 3
     assert (done.compiled.audit, done.compiled.findings) == ((), ())
     assert done.compiled.verification.failures == ()
-    assert len(done.of(RulesWritten)) == len(done.of(ScenariosWritten)) == len(done.of(Verified)) == 1
+    assert (
+        len(done.of(RulesWritten)) == len(done.of(ScenariosWritten)) == len(done.of(ScenariosVerified)) == 1
+    )
     assert done.compiled.spent.calls == 3
     assert [turn.turn for turn in done.compiled.turns] == [1]
 
@@ -81,7 +89,7 @@ async def test_the_system_text_of_a_conversation_is_the_same_in_every_turn() -> 
         patches=(UPDATE,),
     )
     done = await ran(script)
-    for name in (SCENARIOS, JUDGEMENT):
+    for name in (SCENARIOS_SCHEMA_NAME, JUDGEMENT_SCHEMA_NAME):
         asked = done.model.of(name)
         assert len(asked) == 2
         for before, after in pairwise(asked):
@@ -91,7 +99,7 @@ async def test_the_system_text_of_a_conversation_is_the_same_in_every_turn() -> 
 
 async def test_the_material_is_told_with_the_invariants_up_front() -> None:
     done = await ran(invariants=(KEPT,))
-    for name in (RULES, SCENARIOS, JUDGEMENT):
+    for name in (RULES_SCHEMA_NAME, SCENARIOS_SCHEMA_NAME, JUDGEMENT_SCHEMA_NAME):
         (request,) = done.model.of(name)
         assert about(request)["invariants"] == [KEPT]
         assert about(request)["constitution"] == ORDER.constitution
@@ -110,7 +118,7 @@ async def test_scenarios_against_an_invariant_or_a_schema_are_discarded_and_repl
         ("unsendable", "argument-schema"),
     ]
     assert {entry.actor for entry in done.last.audit} == {"engine"}
-    said = done.model.of(SCENARIOS)[1].messages[-1].text
+    said = done.model.of(SCENARIOS_SCHEMA_NAME)[1].messages[-1].text
     assert "structural-kept" in said
     assert "argument-schema" in said
     assert done.names == ["inside", "outside", "possible"]
@@ -161,7 +169,7 @@ async def test_a_scenario_that_expects_too_much_is_corrected_in_place_and_kept()
     )
     assert done.run == ["wrong", "inside", "outside"]
     assert done.compiled.scenarios[0].expected_decision is Expectation.DENY
-    assert len(done.model.of(SCENARIOS)) == 1
+    assert len(done.model.of(SCENARIOS_SCHEMA_NAME)) == 1
     assert {entry.actor for entry in done.last.audit} == {"model:fake/scripted"}
 
 
@@ -178,7 +186,7 @@ async def test_corrected_scenarios_are_replaced_when_that_is_wanted() -> None:
         judgements=(blames("wrong", "scenario", "deny"), SATISFIED),
     )
     done = await ran(script, replace_corrected=True)
-    assert "not allow but deny" in done.model.of(SCENARIOS)[1].messages[-1].text
+    assert "not allow but deny" in done.model.of(SCENARIOS_SCHEMA_NAME)[1].messages[-1].text
     assert done.run == ["inside", "outside", "instead"]
 
 
@@ -193,7 +201,7 @@ async def test_who_replaces_a_scenario_cannot_make_the_rules_forget_it() -> None
     done = await ran(script, replace_corrected=True)
     assert done.codes[0] == "SCENARIO_NOT_MET"
     assert not done.decided(RulePatch)
-    assert "wrong" in question(done.model.of(PATCHES)[1])["refused"]
+    assert "wrong" in question(done.model.of(PATCHES_SCHEMA_NAME)[1])["refused"]
 
 
 async def test_the_rules_are_mended_mechanically_where_they_are_to_blame() -> None:
@@ -202,8 +210,8 @@ async def test_the_rules_are_mended_mechanically_where_they_are_to_blame() -> No
     (patch,) = done.decided(RulePatch)
     assert (patch.rule_id, patch.position, patch.reasoning) == ("open", 0, "so be it")
     assert patch.after == done.rules[0]
-    assert [event.round for event in done.of(Verified)] == [0, 1]
-    asked = question(done.model.of(PATCHES)[0])
+    assert [event.round for event in done.of(ScenariosVerified)] == [0, 1]
+    asked = question(done.model.of(PATCHES_SCHEMA_NAME)[0])
     assert [one["description"] for one in asked["failed"]] == ["outside"]
     assert asked["failed"][0]["decided"]["rule"] == "open"
 
@@ -231,18 +239,18 @@ async def test_what_a_judge_contests_is_mended_in_the_rules_all_the_same() -> No
 
 
 async def test_handwritten_scenarios_stand_whoever_is_blamed() -> None:
-    own = scenario("by hand", "deny", source=ScenarioSource.HANDWRITTEN, at="/open/own")
+    own = scenario("by hand", "deny", source=ScenarioOrigin.HANDWRITTEN, at="/open/own")
     script = Script(judgements=(blames("by hand", "scenario", "allow"),))
     done = await ran(script, handwritten=(own,))
     assert done.failed.scenarios[0] == own
     assert {"EXPECTATION_CONTESTED", "HANDWRITTEN_BLAMED"} <= set(done.codes)
-    assert len(done.model.of(PATCHES)) > 0
+    assert len(done.model.of(PATCHES_SCHEMA_NAME)) > 0
 
 
 async def test_rules_that_were_changed_are_judged_again_though_every_scenario_passes() -> None:
     script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"), SATISFIED), patches=(UPDATE,))
     done = await ran(script)
-    first, second = map(question, done.model.of(JUDGEMENT))
+    first, second = map(question, done.model.of(JUDGEMENT_SCHEMA_NAME))
     assert (len(first["failed"]), second["failed"]) == (1, [])
     assert second["rules"] != first["rules"]
 
@@ -295,9 +303,9 @@ async def test_probes_are_run_and_become_scenarios_and_their_author_is_asked_for
     done = await ran(script)
     assert done.run == ["inside", "outside", "a probe", "more"]
     written = [one for event in done.of(ScenariosWritten) for one in event.scenarios]
-    assert [one.description for one in written if one.source is ScenarioSource.PROBE] == ["a probe"]
-    assert "/openness" in done.model.of(SCENARIOS)[1].messages[-1].text
-    second = question(done.model.of(JUDGEMENT)[1])
+    assert [one.description for one in written if one.source is ScenarioOrigin.PROBE] == ["a probe"]
+    assert "/openness" in done.model.of(SCENARIOS_SCHEMA_NAME)[1].messages[-1].text
+    second = question(done.model.of(JUDGEMENT_SCHEMA_NAME)[1])
     assert second["passed"] == ["a probe: deny by no rule"]
     assert "rules" not in second
 
@@ -309,23 +317,23 @@ async def test_no_more_probes_than_allowed_and_no_more_rounds() -> None:
         limits=CompileLimits(repairs=0, probes=2, probe_rounds=2),
     )
     written = [one for event in done.of(ScenariosWritten) for one in event.scenarios]
-    probes = [one.description for one in written if one.source is ScenarioSource.PROBE]
+    probes = [one.description for one in written if one.source is ScenarioOrigin.PROBE]
     assert probes == ["0 0", "0 1", "1 0", "1 1"]
-    assert [question(request)["probes"] for request in done.model.of(JUDGEMENT)] == [2, 2]
+    assert [question(request)["probes"] for request in done.model.of(JUDGEMENT_SCHEMA_NAME)] == [2, 2]
 
 
 async def test_a_probe_cannot_make_the_rules_allow_anything() -> None:
     script = Script(judgements=(probing(scenario("a probe", "allow", at="/x")), SATISFIED))
     done = await ran(script)
     assert done.names == ["inside", "outside"]
-    assert not done.model.of(PATCHES)
+    assert not done.model.of(PATCHES_SCHEMA_NAME)
     (judgement,) = done.decided(Judgement)
     assert (judgement.scenario_description, judgement.overruled) == ("a probe", True)
 
 
 async def test_without_probes_a_judge_is_asked_only_when_something_fails() -> None:
     done = await ran(limits=CompileLimits(probes=0))
-    assert not done.model.of(JUDGEMENT)
+    assert not done.model.of(JUDGEMENT_SCHEMA_NAME)
 
 
 # ---- repairs
@@ -343,7 +351,7 @@ async def test_a_change_that_allows_what_nobody_asked_for_is_undone_and_its_auth
     done = await ran(script)
     assert [one["id"] for one in done.rules] == ["kept", "open"]
     assert done.rules[1]["when"]["arguments"] == below("/open")
-    refused = question(done.model.of(PATCHES)[1])["refused"]
+    refused = question(done.model.of(PATCHES_SCHEMA_NAME)[1])["refused"]
     assert "no scenario needs: alpha/a with" in refused
 
 
@@ -351,7 +359,7 @@ async def test_a_change_that_breaks_what_passed_is_undone_and_its_author_told() 
     none = [{"op": "delete", "rule_id": "open"}]
     script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),), patches=(none, UPDATE))
     done = await ran(script, limits=CompileLimits(probes=0))
-    assert "inside" in question(done.model.of(PATCHES)[1])["refused"]
+    assert "inside" in question(done.model.of(PATCHES_SCHEMA_NAME)[1])["refused"]
     assert [patch.kind.value for patch in done.decided(RulePatch)] == ["update"]
     assert done.rules[0]["id"] == "open"
 
@@ -371,7 +379,7 @@ async def test_where_no_change_can_be_made_the_rules_are_written_anew(unfit: Any
     script = Script(rules=(WIDE, RIGHT), judgements=(blames("outside", "rule"), SATISFIED), patches=(unfit,))
     done = await ran(script)
     assert done.rules[0]["when"]["arguments"] == below("/open")
-    assert "outside" in done.model.of(RULES)[1].messages[-1].text
+    assert "outside" in done.model.of(RULES_SCHEMA_NAME)[1].messages[-1].text
     assert [patch.reasoning for patch in done.decided(RulePatch)] == ["rewritten"]
 
 
@@ -388,22 +396,22 @@ async def test_no_more_repairs_than_allowed() -> None:
         patches=tuple(step),
     )
     done = await ran(script, limits=CompileLimits(repairs=2, probes=0))
-    assert len(done.model.of(PATCHES)) == 2
+    assert len(done.model.of(PATCHES_SCHEMA_NAME)) == 2
     assert done.codes.count("SCENARIO_NOT_MET") == 7
-    assert [event.round for event in done.of(Verified)] == [0, 1, 2, 2]
+    assert [event.round for event in done.of(ScenariosVerified)] == [0, 1, 2, 2]
 
 
 async def test_a_run_in_which_nothing_changes_any_more_ends() -> None:
     script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),))
     done = await ran(script, limits=CompileLimits(repairs=20))
-    assert len(done.model.of(PATCHES)) == 1
+    assert len(done.model.of(PATCHES_SCHEMA_NAME)) == 1
     assert done.codes == ["SCENARIO_NOT_MET"]
 
 
 # ---- answers that are wrong
 
 
-@pytest.mark.parametrize("name", [RULES, SCENARIOS, JUDGEMENT])
+@pytest.mark.parametrize("name", [RULES_SCHEMA_NAME, SCENARIOS_SCHEMA_NAME, JUDGEMENT_SCHEMA_NAME])
 @pytest.mark.parametrize("bad", [Cut(), "no JSON", {"other": 1}])
 async def test_a_truncated_or_invalid_answer_costs_one_repair_and_never_the_run(name: str, bad: Any) -> None:
     script = Script()
@@ -468,7 +476,9 @@ def with_tools(**changed: Any) -> dict[str, Any]:
 
 async def test_tools_are_asked_about_by_server_so_many_at_a_time_and_merged_in_their_order() -> None:
     done = await ran(FakeModel(Many()), **with_tools(limits=CompileLimits(tools_per_batch=3)))
-    asked = [[one["tool_name"] for one in about(request)["tools"]] for request in done.model.of(RULES)]
+    asked = [
+        [one["tool_name"] for one in about(request)["tools"]] for request in done.model.of(RULES_SCHEMA_NAME)
+    ]
     assert asked == [["a", "b", "c"], ["d"], ["a"]]
     assert [one["id"] for one in done.rules] == ["one", "one-2", "one-3"]
     assert [one["when"].get("tools") for one in done.rules] == [["a", "b", "c"], ["d"], None]
@@ -481,7 +491,7 @@ async def test_tools_are_asked_about_by_server_so_many_at_a_time_and_merged_in_t
 
 async def test_an_answer_may_name_no_tool_of_another_batch() -> None:
     done = await ran(FakeModel(Many()), **with_tools())
-    for request in done.model.of(SCENARIOS):
+    for request in done.model.of(SCENARIOS_SCHEMA_NAME):
         assert request.schema is not None
         items = request.schema.document["properties"]["scenarios"]["items"]
         names = {one["tool_name"] for one in about(request)["tools"]}
@@ -490,19 +500,23 @@ async def test_an_answer_may_name_no_tool_of_another_batch() -> None:
 
 async def test_a_batch_whose_answer_is_cut_off_is_halved() -> None:
     done = await ran(FakeModel(Many(most=2)), **with_tools())
-    asked = [[one["tool_name"] for one in about(request)["tools"]] for request in done.model.of(RULES)]
+    asked = [
+        [one["tool_name"] for one in about(request)["tools"]] for request in done.model.of(RULES_SCHEMA_NAME)
+    ]
     assert sorted(map(len, asked)) == [1, 2, 2, 4, 4]  # asked twice each where it was cut off
     assert len(done.rules) == 3
     assert len(done.names) == 5
 
 
 async def test_a_batch_that_fails_stops_no_other_and_what_those_wrote_is_kept() -> None:
-    artifacts = MemoryArtifacts()
+    artifacts = InMemoryArtifactCache()
     done = await ran(FakeModel(Many(failing="beta")), artifacts=artifacts, **with_tools())
     (finding,) = done.failed.findings
     assert (finding.code, finding.message[:4]) == ("BATCH_FAILED", "beta")
     again = await ran(FakeModel(Many()), artifacts=artifacts, **with_tools())
-    assert [about(request)["tools"][0]["server_name"] for request in again.model.of(RULES)] == ["beta"]
+    assert [about(request)["tools"][0]["server_name"] for request in again.model.of(RULES_SCHEMA_NAME)] == [
+        "beta"
+    ]
     assert len(again.run) == 5
 
 
@@ -523,11 +537,11 @@ async def test_the_same_answers_give_the_same_result() -> None:
 
 
 async def test_what_was_written_for_the_same_is_not_asked_for_again() -> None:
-    artifacts = MemoryArtifacts()
+    artifacts = InMemoryArtifactCache()
     one = await ran(artifacts=artifacts)
     other = await ran(artifacts=artifacts)
-    assert not other.model.of(RULES)
-    assert not other.model.of(SCENARIOS)
+    assert not other.model.of(RULES_SCHEMA_NAME)
+    assert not other.model.of(SCENARIOS_SCHEMA_NAME)
     assert other.compiled.turns == ()
     assert (one.last.document, one.last.scenarios) == (other.last.document, other.last.scenarios)
 
@@ -543,32 +557,32 @@ async def test_what_was_written_for_the_same_is_not_asked_for_again() -> None:
     ids=["text", "tools", "invariants", "model"],
 )
 async def test_whatever_is_changed_is_asked_for_again(changed: dict[str, Any]) -> None:
-    artifacts = MemoryArtifacts()
+    artifacts = InMemoryArtifactCache()
     await ran(artifacts=artifacts)
     other = await ran(artifacts=artifacts, **changed)
-    assert other.model.of(RULES)
-    assert other.model.of(SCENARIOS)
+    assert other.model.of(RULES_SCHEMA_NAME)
+    assert other.model.of(SCENARIOS_SCHEMA_NAME)
 
 
 async def test_a_changed_prompt_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    artifacts = MemoryArtifacts()
+    artifacts = InMemoryArtifactCache()
     await ran(artifacts=artifacts)
-    monkeypatch.setattr("peripety.policies.compiling.material.prompt", lambda name: f"other {name}")
-    assert (await ran(artifacts=artifacts)).model.of(RULES)
+    monkeypatch.setattr("peripety.policy.authoring.prompts.prompt", lambda name: f"other {name}")
+    assert (await ran(artifacts=artifacts)).model.of(RULES_SCHEMA_NAME)
 
 
 async def test_without_a_conversation_nothing_is_asked_for_again() -> None:
-    artifacts = MemoryArtifacts()
+    artifacts = InMemoryArtifactCache()
     script = Script(scenarios=((*FINE, UNSENDABLE), ()))
     await ran(script, artifacts=artifacts)
     other = await ran(Script(), artifacts=artifacts)
-    assert not other.model.of(SCENARIOS)
+    assert not other.model.of(SCENARIOS_SCHEMA_NAME)
     assert other.names == ["inside", "outside"]
 
 
 def test_the_fingerprint_knows_everything_but_the_budget() -> None:
-    compiler = PolicyCompiler(FakeModel(Script()), MemoryArtifacts())
-    own = scenario("x", source=ScenarioSource.HANDWRITTEN)
+    compiler = PolicyCompiler(FakeModel(Script()), InMemoryArtifactCache())
+    own = scenario("x", source=ScenarioOrigin.HANDWRITTEN)
     limits = ORDER.limits
     orders = [
         ORDER,
@@ -603,7 +617,7 @@ async def test_a_budget_that_is_used_up_ends_the_run_with_what_there_is() -> Non
 async def test_time_that_ends_after_the_last_question_leaves_measuring_undone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Allowance, "is_late", True)
+    monkeypatch.setattr(OrderBudget, "is_late", True)
     done = await ran(directed=True)
     assert done.codes == ["MEASURED_IN_PART"]
     assert done.names == ["inside", "outside"]
@@ -619,11 +633,13 @@ async def test_under_a_cap_one_question_follows_the_other() -> None:
 async def test_no_more_turns_of_a_conversation_than_allowed() -> None:
     script = Script(scenarios=((*FINE, UNSENDABLE), ()))
     done = await ran(script, limits=CompileLimits(turns=1))
-    assert len(done.model.of(SCENARIOS)) == 1
+    assert len(done.model.of(SCENARIOS_SCHEMA_NAME)) == 1
     assert done.codes == ["NOT_REPLACED"]
 
 
-@pytest.mark.parametrize("name", [RULES, SCENARIOS, JUDGEMENT, PATCHES])
+@pytest.mark.parametrize(
+    "name", [RULES_SCHEMA_NAME, SCENARIOS_SCHEMA_NAME, JUDGEMENT_SCHEMA_NAME, PATCHES_SCHEMA_NAME]
+)
 async def test_a_run_that_is_cancelled_leaves_nothing_running(name: str) -> None:
     script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),), patches=(UPDATE,))
     model = FakeModel(
@@ -631,10 +647,10 @@ async def test_a_run_that_is_cancelled_leaves_nothing_running(name: str) -> None
         silent=asyncio.Event(),
     )
     assert model.silent is not None
-    compiler = PolicyCompiler(model, MemoryArtifacts())
+    compiler = PolicyCompiler(model, InMemoryArtifactCache())
 
     async def follow() -> None:
-        async with following(compiler.compile(ORDER)) as events:
+        async with closing(compiler.compile(ORDER)) as events:
             async for _ in events:
                 pass
 
@@ -650,13 +666,13 @@ async def test_a_run_that_is_cancelled_leaves_nothing_running(name: str) -> None
 async def test_who_leaves_early_leaves_nothing_running() -> None:
     model = FakeModel(Many())
     events: list[CompileEvent] = []
-    async with following(
-        PolicyCompiler(model, MemoryArtifacts()).compile(replace(ORDER, tools=TOOLS))
+    async with closing(
+        PolicyCompiler(model, InMemoryArtifactCache()).compile(replace(ORDER, tools=TOOLS))
     ) as stream:
         async for event in stream:
             events.append(event)
             break
-    assert isinstance(events[0], Progress)
+    assert isinstance(events[0], CompileProgress)
     assert model.running == 0
 
 
@@ -665,7 +681,7 @@ async def test_who_leaves_early_leaves_nothing_running() -> None:
 
 async def test_the_suite_holds_what_is_handwritten_what_adds_something_and_what_was_missing() -> None:
     idle = tuple(scenario(f"inside {number}", "allow", at=f"/open/{number}") for number in range(5))
-    own = replace(scenario("own", "allow", at="/open"), source=ScenarioSource.HANDWRITTEN)
+    own = replace(scenario("own", "allow", at="/open"), source=ScenarioOrigin.HANDWRITTEN)
     done = await ran(Script(scenarios=((*FINE, *idle),)), handwritten=(own,), directed=True)
     sources = [one.source for one in done.compiled.scenarios]
     assert sources == sorted(sources, key=BY_SOURCE.index)
@@ -678,5 +694,5 @@ async def test_the_suite_holds_what_is_handwritten_what_adds_something_and_what_
 
 async def test_nothing_is_added_or_measured_that_is_not_wanted() -> None:
     done = await ran(directed=False, mutation=False)
-    assert {one.source for one in done.compiled.scenarios} == {ScenarioSource.GENERATED}
+    assert {one.source for one in done.compiled.scenarios} == {ScenarioOrigin.GENERATED}
     assert done.compiled.verification.mutation is None

@@ -5,27 +5,28 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from peripety import sim
-from peripety.policies.compiling.filters import ARGUMENT_SCHEMA, Filter
-from peripety.policies.compiling.material import tool_document
-from peripety.policies.model import Decision, ScenarioSource, ToolRequest
+from peripety import engine
+from peripety.engine.policies.types import Decision, ToolRequest
+from peripety.policy.authoring.prompts import tool_to_document
+from peripety.policy.authoring.scenario_merge import ARGUMENT_SCHEMA_RULE, ScenarioFilter
+from peripety.policy.types import ScenarioOrigin
 from support.policy_models import below, rule, scenario, tool
 
 TOOLS = (tool("a"),)
 INVARIANT = {**rule("structural-kept", "deny", arguments=below("/kept")), "id": "structural-kept"}
-POLICY = sim.compile_policy(
+POLICY = engine.compile_policy(
     json.dumps(
         {
             "policy_version": "1.0",
             "id": "p",
             "name": "p",
-            "tools": [tool_document(one) for one in TOOLS],
+            "tools": [tool_to_document(one) for one in TOOLS],
             "invariants": [INVARIANT],
             "rules": [rule("all", "allow", tools=["a"])],
         }
     )
 )
-FILTER = Filter(POLICY, TOOLS)
+FILTER = ScenarioFilter(POLICY, TOOLS)
 
 
 def test_what_an_invariant_decides_otherwise_is_discarded_by_its_name() -> None:
@@ -44,12 +45,12 @@ def test_what_a_rule_decides_otherwise_is_not_discarded() -> None:
 def test_arguments_that_the_tool_refuses_are_discarded_whatever_is_expected() -> None:
     for expected in ("allow", "deny"):
         ((discarded),) = FILTER.apply([scenario("x", expected, other=1)]).discarded
-        assert (discarded.rule, discarded.actual) == (ARGUMENT_SCHEMA, Decision.DENY)
+        assert (discarded.rule, discarded.actual) == (ARGUMENT_SCHEMA_RULE, Decision.DENY)
 
 
 def test_what_the_engine_cannot_read_is_discarded() -> None:
     beyond = replace(scenario("x"), request=ToolRequest("alpha", "a", {"amount": 2**70}))
-    assert FILTER.apply([beyond]).discarded[0].rule == ARGUMENT_SCHEMA
+    assert FILTER.apply([beyond]).discarded[0].rule == ARGUMENT_SCHEMA_RULE
 
 
 def test_a_call_of_an_unknown_tool_is_only_expected_to_be_refused() -> None:
@@ -61,5 +62,5 @@ def test_a_call_of_an_unknown_tool_is_only_expected_to_be_refused() -> None:
 
 def test_handwritten_scenarios_are_never_discarded() -> None:
     for one in (scenario("a", "allow", at="/kept"), scenario("b", other=1)):
-        kept = replace(one, source=ScenarioSource.HANDWRITTEN)
+        kept = replace(one, source=ScenarioOrigin.HANDWRITTEN)
         assert FILTER.apply([kept]).kept == (kept,)

@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from peripety.policies.compiling.finishing import Finished, finished
-from peripety.policies.model import ScenarioSource, TestScenario
-from peripety.policies.mutating.operators import mutations
-from peripety.sim import Policy, compile_policy
+from peripety.engine import Policy, compile_policy
+from peripety.policy.authoring.scenario_suite import FinalSuite, finalize
+from peripety.policy.mutation.operators import iter_mutations
+from peripety.policy.types import ScenarioOrigin, TestScenario
 from support.random_policies import random_policy
 from support.random_requests import random_requests
 from support.tiny_policies import allow, deny, expecting, request, scenario, tiny_policy
@@ -20,15 +20,15 @@ POLICY = tiny_policy(
     deny("big", logic={">": [{"var": "arguments.size"}, 10]}), allow("read", tools=["read"], roles=["x", "y"])
 )
 SUITE = [
-    scenario("by hand", request(), "deny", source=ScenarioSource.HANDWRITTEN),
+    scenario("by hand", request(), "deny", source=ScenarioOrigin.HANDWRITTEN),
     *expecting(POLICY, request(size=11), request(roles=["x"]), request(roles=["x"], size=1)),
 ]
 
 
-def late_after(asked: int, policy: Policy = POLICY, suite: list[TestScenario] = SUITE) -> Finished:
+def late_after(asked: int, policy: Policy = POLICY, suite: list[TestScenario] = SUITE) -> FinalSuite:
     """Finish with time that ends when it was asked for so often."""
     times = count(1)
-    return finished(policy, suite, is_late=lambda: next(times) > asked)
+    return finalize(policy, suite, is_late=lambda: next(times) > asked)
 
 
 def pieces(policy: Policy, suite: list[TestScenario]) -> int:
@@ -39,7 +39,7 @@ def pieces(policy: Policy, suite: list[TestScenario]) -> int:
         next(times)
         return False
 
-    assert not finished(policy, suite, is_late=is_late).left
+    assert not finalize(policy, suite, is_late=is_late).left
     return next(times)
 
 
@@ -50,7 +50,7 @@ def test_without_any_time_all_scenarios_stay_and_are_run() -> None:
     assert [result.passed for result in done.report.results] == [True] * len(SUITE)
     assert done.report.mutation is not None
     assert (done.report.mutation.killed, done.report.mutation.survived) == (0, 0)
-    total = len([*mutations(POLICY)])
+    total = len([*iter_mutations(POLICY)])
     assert done.left[0] == "the scenarios that add coverage"
     assert done.left[-1] == f"{total} of {total} mutants"
 
@@ -58,7 +58,7 @@ def test_without_any_time_all_scenarios_stay_and_are_run() -> None:
 def test_coverage_without_time_to_explore_calls_nothing_unreachable() -> None:
     policy = tiny_policy(allow("all", tools=["read"]), deny("never", tools=["read"]))
     suite = expecting(policy, request())
-    whole, hasty = finished(policy, suite), late_after(0, policy, suite)
+    whole, hasty = finalize(policy, suite), late_after(0, policy, suite)
     assert any(one.unreachable for one in whole.report.coverage)
     assert not any(one.unreachable for one in hasty.report.coverage)
     assert any("uncovered targets" in what for what in hasty.left)
@@ -70,7 +70,7 @@ def test_whenever_the_time_ends_what_is_told_holds(seed: int) -> None:
     spec = random_policy(random, "small")
     policy = compile_policy(json.dumps(spec))
     suite = expecting(policy, *random_requests(random, spec, 10))
-    whole = finished(policy, suite)
+    whole = finalize(policy, suite)
     for asked in range(pieces(policy, suite) + 1):
         done = late_after(asked, policy, suite)
         assert [result.scenario for result in done.report.results] == [*done.scenarios]
@@ -83,4 +83,4 @@ def test_whenever_the_time_ends_what_is_told_holds(seed: int) -> None:
 
 
 def test_with_time_for_all_of_it_nothing_is_left() -> None:
-    assert late_after(pieces(POLICY, SUITE)) == finished(POLICY, SUITE)
+    assert late_after(pieces(POLICY, SUITE)) == finalize(POLICY, SUITE)

@@ -8,26 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.engine.policies.types import Decision
 from peripety.errors import ConflictError, FailedPreconditionError, UnavailableError
-from peripety.gateway.objects.structured import schema_hint
-from peripety.policies.compiling.generator import ScenarioGeneratorSession, generate_scenarios
-from peripety.policies.feedback import feedback_message
-from peripety.policies.model import (
-    Decision,
+from peripety.gateway.structured_output.validator import schema_hint
+from peripety.policy.authoring.scenario_authors import (
+    ScenarioGeneratorSession,
+    feedback_message,
+    generate_scenarios,
+)
+from peripety.policy.types import (
     DiscardedScenario,
     Expectation,
     ScenarioCorrection,
     ScenarioFeedback,
-    ScenarioSource,
+    ScenarioOrigin,
 )
 from support.policy_models import USAGE, Cut, in_turn, scenario, told, tool
 
 if TYPE_CHECKING:
-    from peripety.policies.model import TestScenario
+    from peripety.policy.types import TestScenario
     from support.policy_models import FakeModel
 
+
 TOOLS = (tool("a"), tool("b"))
-HANDWRITTEN = scenario("by hand", "allow", source=ScenarioSource.HANDWRITTEN, at="/a")
+HANDWRITTEN = scenario("by hand", "allow", source=ScenarioOrigin.HANDWRITTEN, at="/a")
 CORRECTION = ScenarioCorrection("one", Expectation.ALLOW, Expectation.DENY, "nobody may")
 FEEDBACK = ScenarioFeedback((CORRECTION,))
 
@@ -95,7 +99,7 @@ async def test_handwritten_scenarios_come_first_unchanged_and_are_not_written_ag
     first, *written = await writes.generate()
     assert first is HANDWRITTEN
     assert [one.description for one in written] == ["one", "by hand (2)"]
-    assert {one.source for one in written} == {ScenarioSource.GENERATED}
+    assert {one.source for one in written} == {ScenarioOrigin.GENERATED}
     assert '"description":"by hand"' in model.requests[0].messages[0].text
 
 

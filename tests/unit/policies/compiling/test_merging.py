@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.policies.compiling.merging import (
-    contradictions,
-    corrected,
-    merged,
+from peripety.engine.policies.types import Decision, ToolRequest
+from peripety.policy.authoring.scenario_merge import (
+    apply_corrections,
+    drop_repeated,
+    find_contradictions,
+    merge_replacements,
     request_key,
-    without_repetition,
 )
-from peripety.policies.model import (
-    Decision,
+from peripety.policy.types import (
     DiscardedScenario,
     Expectation,
     ScenarioCorrection,
     ScenarioFeedback,
-    ScenarioSource,
-    ToolRequest,
+    ScenarioOrigin,
 )
 from support.policy_models import scenario
 
-HANDWRITTEN = scenario("by hand", source=ScenarioSource.HANDWRITTEN, at="/h")
+HANDWRITTEN = scenario("by hand", source=ScenarioOrigin.HANDWRITTEN, at="/h")
 WRONG = scenario("wrong", "allow", at="/w")
 IMPOSSIBLE = scenario("impossible", "allow", at="/i")
 FINE = scenario("fine", at="/f")
@@ -37,17 +36,17 @@ def names(scenarios: object) -> list[str]:
 
 
 def test_discarded_scenarios_go_and_all_others_stay_in_their_order_before_the_new_ones() -> None:
-    after = merged(ALL, FEEDBACK, [scenario("new", at="/n")])
+    after = merge_replacements(ALL, FEEDBACK, [scenario("new", at="/n")])
     assert names(after) == ["by hand", "wrong", "fine", "new"]
 
 
 def test_corrected_scenarios_go_when_replacements_were_asked_for() -> None:
-    after = merged(ALL, FEEDBACK, [scenario("new", at="/n")], replace_corrected=True)
+    after = merge_replacements(ALL, FEEDBACK, [scenario("new", at="/n")], replace_corrected=True)
     assert names(after) == ["by hand", "fine", "new"]
 
 
 def test_a_correction_is_made_in_place() -> None:
-    after = corrected(ALL, [CORRECTION])
+    after = apply_corrections(ALL, [CORRECTION])
     assert names(after) == names(ALL)
     assert after[1].expected_decision is Expectation.DENY
     assert after[1].reasoning == "nobody may"
@@ -58,35 +57,45 @@ def test_handwritten_scenarios_are_never_removed_or_changed() -> None:
     about = ScenarioCorrection("by hand", Expectation.DENY, Expectation.ESCALATE, "no")
     feedback = ScenarioFeedback((about,), (DiscardedScenario(HANDWRITTEN, "structural-x", Decision.DENY),))
     for replace_corrected in (False, True):
-        assert merged(ALL, feedback, [], replace_corrected=replace_corrected) == ALL
-    assert corrected(ALL, [about]) == ALL
+        assert merge_replacements(ALL, feedback, [], replace_corrected=replace_corrected) == ALL
+    assert apply_corrections(ALL, [about]) == ALL
 
 
 def test_a_replacement_whose_description_is_kept_is_dropped() -> None:
-    assert names(merged(ALL, FEEDBACK, [scenario("fine", at="/other")])) == ["by hand", "wrong", "fine"]
+    assert names(merge_replacements(ALL, FEEDBACK, [scenario("fine", at="/other")])) == [
+        "by hand",
+        "wrong",
+        "fine",
+    ]
 
 
 def test_a_replacement_may_have_the_name_of_what_it_replaces() -> None:
-    after = merged(ALL, FEEDBACK, [scenario("impossible", "deny", at="/i")])
+    after = merge_replacements(ALL, FEEDBACK, [scenario("impossible", "deny", at="/i")])
     assert after[-1].expected_decision is Expectation.DENY
 
 
 @pytest.mark.parametrize("expected", ["allow", "deny"])
 def test_the_same_request_never_comes_again_whatever_is_expected_of_it(expected: str) -> None:
-    assert names(merged(ALL, FEEDBACK, [scenario("new", expected, at="/f")])) == ["by hand", "wrong", "fine"]
+    assert names(merge_replacements(ALL, FEEDBACK, [scenario("new", expected, at="/f")])) == [
+        "by hand",
+        "wrong",
+        "fine",
+    ]
 
 
 def test_a_replacement_cannot_undo_the_correction_whose_scenario_it_replaces() -> None:
-    patched = corrected(ALL, [CORRECTION])
-    undone = merged(patched, FEEDBACK, [scenario("new", "allow", at="/w")], replace_corrected=True)
+    patched = apply_corrections(ALL, [CORRECTION])
+    undone = merge_replacements(
+        patched, FEEDBACK, [scenario("new", "allow", at="/w")], replace_corrected=True
+    )
     assert names(undone) == ["by hand", "fine"]
-    kept = merged(patched, FEEDBACK, [scenario("new", "deny", at="/w")], replace_corrected=True)
+    kept = merge_replacements(patched, FEEDBACK, [scenario("new", "deny", at="/w")], replace_corrected=True)
     assert names(kept) == ["by hand", "fine", "new"]
 
 
 def test_of_equal_requests_the_first_stays_and_names_stay_different() -> None:
     one, again, named = scenario("a", at="/1"), scenario("b", at="/1"), scenario("a", at="/2")
-    assert names(without_repetition([one, again, named], [scenario("a (2)", at="/3")])) == ["a", "a (3)"]
+    assert names(drop_repeated([one, again, named], [scenario("a (2)", at="/3")])) == ["a", "a (3)"]
 
 
 def test_the_same_request_has_one_key_however_it_is_written() -> None:
@@ -98,11 +107,11 @@ def test_the_same_request_has_one_key_however_it_is_written() -> None:
 
 def test_a_scenario_that_only_has_the_name_of_a_discarded_one_stays() -> None:
     namesake = scenario("impossible", at="/other")
-    assert names(merged([namesake], FEEDBACK, [])) == ["impossible"]
+    assert names(merge_replacements([namesake], FEEDBACK, [])) == ["impossible"]
 
 
 def test_scenarios_contradict_each_other_where_no_decision_meets_both() -> None:
     one, other = scenario("one", "not_allow", at="/a"), scenario("other", "allow", at="/a")
-    assert [*contradictions([one, other])] == [(one, other)]
-    assert [*contradictions([other], [one])] == [(one, other)]
-    assert not [*contradictions([one, scenario("stricter", "deny", at="/a"), scenario("x", at="/b")])]
+    assert [*find_contradictions([one, other])] == [(one, other)]
+    assert [*find_contradictions([other], [one])] == [(one, other)]
+    assert not [*find_contradictions([one, scenario("stricter", "deny", at="/a"), scenario("x", at="/b")])]

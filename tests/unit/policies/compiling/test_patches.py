@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.policies.compiling.patches import Operation, operations_read, patched
-from peripety.policies.model import RulePatchKind
+from peripety.policy.authoring.rule_repair import PatchOperation, apply_patches, parse_operations
+from peripety.policy.types import RulePatchKind
 from support.policy_models import rule
 
 A, B, C = (rule(name, "deny", tools=[name]) for name in "abc")
@@ -15,13 +15,13 @@ UPDATE, ADD, DELETE = RulePatchKind.UPDATE, RulePatchKind.ADD, RulePatchKind.DEL
 
 def test_operations_are_made_one_after_the_other() -> None:
     new, changed = rule("n", "allow", tools=["a"]), rule("a", "escalate", tools=["a"])
-    done = patched(
+    done = apply_patches(
         [A, B],
         [
-            Operation(ADD, "c", C, "a"),
-            Operation(DELETE, "b"),
-            Operation(ADD, "n", new),
-            Operation(UPDATE, "a", changed),
+            PatchOperation(ADD, "c", C, "a"),
+            PatchOperation(DELETE, "b"),
+            PatchOperation(ADD, "n", new),
+            PatchOperation(UPDATE, "a", changed),
         ],
         reasoning="why",
         first=10,
@@ -40,14 +40,14 @@ def test_operations_are_made_one_after_the_other() -> None:
 @pytest.mark.parametrize(
     "operation",
     [
-        Operation(UPDATE, "x", rule("x", "deny", tools=["a"])),
-        Operation(DELETE, "x"),
-        Operation(ADD, "c", C, "x"),
-        Operation(ADD, "a", A),
-        Operation(UPDATE, "a", B),
-        Operation(ADD, "c", A),
-        Operation(UPDATE, "a"),
-        Operation(ADD, "c"),
+        PatchOperation(UPDATE, "x", rule("x", "deny", tools=["a"])),
+        PatchOperation(DELETE, "x"),
+        PatchOperation(ADD, "c", C, "x"),
+        PatchOperation(ADD, "a", A),
+        PatchOperation(UPDATE, "a", B),
+        PatchOperation(ADD, "c", A),
+        PatchOperation(UPDATE, "a"),
+        PatchOperation(ADD, "c"),
     ],
     ids=[
         "unknown",
@@ -60,10 +60,10 @@ def test_operations_are_made_one_after_the_other() -> None:
         "nothing-new",
     ],
 )
-def test_an_operation_that_cannot_be_made_fails_the_whole_patch(operation: Operation) -> None:
+def test_an_operation_that_cannot_be_made_fails_the_whole_patch(operation: PatchOperation) -> None:
     rules = [A, B]
     with pytest.raises(InvalidArgumentError) as refused:
-        patched(rules, [Operation(DELETE, "b"), operation])
+        apply_patches(rules, [PatchOperation(DELETE, "b"), operation])
     assert refused.value.code == "PATCH_UNFIT"
     assert rules == [A, B]
 
@@ -76,4 +76,4 @@ def test_an_answer_is_read_as_operations() -> None:
             {"op": "delete", "rule_id": "b"},
         ],
     }
-    assert operations_read(told) == (Operation(ADD, "c", C, "a"), Operation(DELETE, "b"))
+    assert parse_operations(told) == (PatchOperation(ADD, "c", C, "a"), PatchOperation(DELETE, "b"))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from peripety.errors import Severity
-from peripety.policies.compiling.tracing import unfollowed
+from peripety.policy.authoring.scenario_suite import uncovered_sentences
 
 TEXT = "# Rules\n\nAlpha may be read. Beta must not be. \nBe careful!\n- Gamma is free.\n"
 
 
 def unnamed(*principles: str) -> list[str]:
-    found = unfollowed(TEXT, [{"id": str(n), "principle": text} for n, text in enumerate(principles)])
+    found = uncovered_sentences(
+        TEXT, [{"id": str(n), "principle": text} for n, text in enumerate(principles)]
+    )
     assert all(one.severity is Severity.WARNING and one.remedy for one in found)
     return [one.message.removeprefix("no rule implements: ") for one in found]
 
@@ -24,9 +26,9 @@ def test_a_sentence_is_known_by_its_words_alone_or_among_others() -> None:
 
 
 def test_a_rule_without_a_principle_follows_nothing() -> None:
-    assert len(unfollowed(TEXT, [{"id": "a"}])) == 4
+    assert len(uncovered_sentences(TEXT, [{"id": "a"}])) == 4
 
 
 def test_a_long_sentence_is_cut_and_one_that_stands_twice_named_once() -> None:
-    (found,) = unfollowed(f"{'long ' * 100}\n\n{'long ' * 100}", [])
+    (found,) = uncovered_sentences(f"{'long ' * 100}\n\n{'long ' * 100}", [])
     assert found.message.endswith("…")

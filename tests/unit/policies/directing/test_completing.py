@@ -5,12 +5,11 @@ from random import Random
 
 import pytest
 
-from peripety.policies.directing.choosing import smallest
-from peripety.policies.directing.completing import complete
-from peripety.policies.directing.covering import cover
-from peripety.policies.model import ScenarioSource, TestScenario
-from peripety.policies.verifying.verifying import verify
-from peripety.sim import compile_policy
+from peripety.engine import compile_policy
+from peripety.policy.coverage_generation.gap_scenarios import complete_suite, generate_for_gaps
+from peripety.policy.coverage_generation.minimize import minimal_suite
+from peripety.policy.types import ScenarioOrigin, TestScenario
+from peripety.policy.verification.verify import verify
 from support.random_policies import random_policy
 from support.random_requests import random_requests
 from support.tiny_policies import allow, deny, expecting, request, scenario, tiny_policy
@@ -21,34 +20,36 @@ POLICY = tiny_policy(
 
 
 def test_a_complete_suite_kills_and_reaches_everything_that_can_be() -> None:
-    report = verify(POLICY, complete(POLICY, []), mutation=True)
+    report = verify(POLICY, complete_suite(POLICY, []), mutation=True)
     assert [found.uncovered for found in report.coverage] == [(), (), ()]
     assert report.mutation is not None
     assert (report.mutation.survived, report.mutation.score) == (0, 1.0)
 
 
 def test_handwritten_scenarios_and_what_fails_stay() -> None:
-    by_hand = scenario("by hand", request(), "deny", source=ScenarioSource.HANDWRITTEN)
-    again = scenario("again", request(), "deny", source=ScenarioSource.HANDWRITTEN)
+    by_hand = scenario("by hand", request(), "deny", source=ScenarioOrigin.HANDWRITTEN)
+    again = scenario("again", request(), "deny", source=ScenarioOrigin.HANDWRITTEN)
     wrong = scenario("wrong", request(), "allow")
-    assert complete(POLICY, [wrong, by_hand, again])[:3] == (by_hand, again, wrong)
+    assert complete_suite(POLICY, [wrong, by_hand, again])[:3] == (by_hand, again, wrong)
 
 
 def test_written_scenarios_that_do_as_much_are_taken_before_directed_ones() -> None:
-    made = complete(POLICY, [])
+    made = complete_suite(POLICY, [])
     written = [scenario(f"w{n}", one.request, one.expected_decision.value) for n, one in enumerate(made)]
-    assert {one.source for one in complete(POLICY, written)} == {ScenarioSource.GENERATED}
+    assert {one.source for one in complete_suite(POLICY, written)} == {ScenarioOrigin.GENERATED}
 
 
 def test_every_scenario_has_a_description_of_its_own() -> None:
-    names = [one.description for one in complete(POLICY, expecting(POLICY, request(), request(size=11)))]
+    names = [
+        one.description for one in complete_suite(POLICY, expecting(POLICY, request(), request(size=11)))
+    ]
     assert all(names)
     assert len({*names}) == len(names)
 
 
 def test_nothing_is_gained_by_completing_again() -> None:
-    made = complete(POLICY, [])
-    assert complete(POLICY, made) == made == complete(POLICY, [])
+    made = complete_suite(POLICY, [])
+    assert complete_suite(POLICY, made) == made == complete_suite(POLICY, [])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -57,9 +58,9 @@ def test_it_does_what_covering_does_with_hardly_ever_more_scenarios(seed: int) -
     spec = random_policy(random, "small")
     policy = compile_policy(json.dumps(spec))
     scenarios = expecting(policy, *random_requests(random, spec, 20))
-    made = [one for one in cover(policy, scenarios) if isinstance(one, TestScenario)]
-    before = smallest(policy, [*scenarios, *made])
-    after = complete(policy, scenarios)
+    made = [one for one in generate_for_gaps(policy, scenarios) if isinstance(one, TestScenario)]
+    before = minimal_suite(policy, [*scenarios, *made])
+    after = complete_suite(policy, scenarios)
     assert len(after) <= len(before) + 1
     old, new = verify(policy, before, mutation=True), verify(policy, after, mutation=True)
     assert not new.failures

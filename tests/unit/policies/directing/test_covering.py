@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.policies.arguments import violations
-from peripety.policies.directing.covering import cover
-from peripety.policies.model import Covered, ScenarioSource, TestScenario
-from peripety.policies.verifying.verifying import verify
-from peripety.sim import compile_policy
+from peripety.engine import compile_policy
+from peripety.policy.coverage_generation.gap_scenarios import generate_for_gaps
+from peripety.policy.rule_paths import argument_violations
+from peripety.policy.types import CoverageGenerated, ScenarioOrigin, TestScenario
+from peripety.policy.verification.verify import verify
 from support.random_policies import random_policy
 from support.random_requests import random_requests
 from support.tiny_policies import allow, deny, escalate, expecting, matcher, request, tiny_policy
@@ -18,7 +18,8 @@ from support.tiny_policies import allow, deny, escalate, expecting, matcher, req
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.sim import Policy
+    from peripety.engine import Policy
+
 
 POLICY = tiny_policy(
     deny("below", arguments=[matcher("source", "path", "/a/b")]),
@@ -29,9 +30,9 @@ POLICY = tiny_policy(
 
 def directed(
     policy: Policy, scenarios: Sequence[TestScenario] = (), most: int = 0
-) -> tuple[list[TestScenario], Covered]:
-    *made, last = cover(policy, scenarios, most)
-    assert isinstance(last, Covered)
+) -> tuple[list[TestScenario], CoverageGenerated]:
+    *made, last = generate_for_gaps(policy, scenarios, most)
+    assert isinstance(last, CoverageGenerated)
     return [one for one in made if isinstance(one, TestScenario)], last
 
 
@@ -49,7 +50,7 @@ def test_directed_scenarios_expect_what_the_rules_say_and_say_that_they_are_dire
         assert one.expected_decision.value == decided.decision.value
         assert one.rule_id == decided.rule_id
         assert one.reasoning == decided.reasons[-1]
-        assert one.source is ScenarioSource.DIRECTED
+        assert one.source is ScenarioOrigin.DIRECTED
 
 
 def test_each_is_described_by_a_sentence_of_its_own() -> None:
@@ -105,7 +106,9 @@ def test_what_random_suites_miss_is_made_in_calls_that_tools_take_and_counted_as
     made, last = directed(policy, scenarios)
     schemas = {(tool["server_name"], tool["tool_name"]): tool.get("input_schema") for tool in spec["tools"]}
     for one in made:
-        assert not violations(schemas[one.request.server_name, one.request.tool_name], one.request.arguments)
+        assert not argument_violations(
+            schemas[one.request.server_name, one.request.tool_name], one.request.arguments
+        )
     report = verify(policy, [*scenarios, *made], mutation=True)
     assert not report.failures
     assert (report.coverage, report.mutation) == (last.coverage, last.mutation)

@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
+from peripety.core.mutation import Mutant, MutantOutcome
+from peripety.engine import compile_policy
 from peripety.errors import InvalidArgumentError, SpecError
-from peripety.policies.arguments import violations
-from peripety.policies.mutating.mutating import mutate, score
-from peripety.policies.mutating.operators import mutations
-from peripety.policies.verifying.suite import Suite
-from peripety.quality import Mutant, MutantOutcome
-from peripety.sim import compile_policy
+from peripety.policy.mutation.operators import iter_mutations
+from peripety.policy.mutation.runner import mutation_score, run_mutants
+from peripety.policy.rule_paths import argument_violations
+from peripety.policy.verification.coverage import EvaluatedSuite
 from support.random_policies import random_policy
 from support.random_requests import hostile_requests, random_requests
 from support.tiny_policies import allow, deny, expecting, matcher, request, scenario, tiny_policy
@@ -23,7 +23,7 @@ POLICY = tiny_policy(
 
 
 def mutants(*scenarios: object, operators: tuple[str, ...] = ()) -> dict[str, Mutant]:
-    blocks = mutate(POLICY, scenarios, operators)  # type: ignore[arg-type]
+    blocks = run_mutants(POLICY, scenarios, operators)  # type: ignore[arg-type]
     return {mutant.mutant_id: mutant for block in blocks for mutant in block.mutants}
 
 
@@ -48,7 +48,7 @@ def test_a_mutant_that_nobody_notices_survives() -> None:
 def test_a_mutant_that_means_the_same_is_equivalent_and_does_not_count() -> None:
     found = mutants(operators=("drop_rule",))
     assert [mutant.outcome for mutant in found.values()] == [MutantOutcome.SURVIVED, MutantOutcome.EQUIVALENT]
-    scored = score(found.values())
+    scored = mutation_score(found.values())
     assert (scored.killed, scored.survived, scored.equivalent, scored.score) == (0, 1, 1, 0.0)
     assert [mutant.mutant_id for mutant in scored.survivors] == ["drop_rule:/rules/0:1"]
 
@@ -63,7 +63,7 @@ def test_a_mutant_shows_what_it_changed() -> None:
 
 def test_what_was_not_written_has_nothing_before() -> None:
     policy = tiny_policy(allow("a", arguments=[matcher("source", "path", "/a")]))
-    [block] = mutate(policy, [], ["change_quantifier"])
+    [block] = run_mutants(policy, [], ["change_quantifier"])
     assert [(mutant.before, mutant.after) for mutant in block.mutants] == [
         (None, b'"any"'),
         (None, b'"none"'),
@@ -73,7 +73,7 @@ def test_what_was_not_written_has_nothing_before() -> None:
 
 def test_mutants_come_in_blocks_that_say_how_many_there_are() -> None:
     rules = [allow(f"r{n}", tools=["read"], logic={"==": [{"var": "arguments.size"}, n]}) for n in range(130)]
-    blocks = [*mutate(tiny_policy(*rules), [])]
+    blocks = [*run_mutants(tiny_policy(*rules), [])]
     assert len(blocks) > 1
     assert {block.total for block in blocks} == {sum(len(block.mutants) for block in blocks)}
 
@@ -85,7 +85,7 @@ def test_of_very_many_killers_some_are_named() -> None:
 
 def test_an_unknown_operator_is_refused_before_anything_is_run() -> None:
     with pytest.raises(InvalidArgumentError, match="nonsense"):
-        mutate(POLICY, [], ["nonsense"])
+        run_mutants(POLICY, [], ["nonsense"])
 
 
 def test_many_mutants_of_large_rules_are_more_than_one_document_can_hold() -> None:
@@ -96,7 +96,7 @@ def test_many_mutants_of_large_rules_are_more_than_one_document_can_hold() -> No
     ]
     policy = tiny_policy(*rules)
     outside = expecting(policy, request(path="/a", roles=["x"]))
-    killed = [mutant for block in mutate(policy, outside, ["widen_path"]) for mutant in block.mutants]
+    killed = [mutant for block in run_mutants(policy, outside, ["widen_path"]) for mutant in block.mutants]
     assert len(killed) == 8 * 32
     assert {mutant.outcome for mutant in killed} == {MutantOutcome.KILLED}
 
@@ -109,7 +109,7 @@ def test_a_rule_as_deep_as_a_document_can_be_is_mutated_as_well() -> None:
         except SpecError:
             break
         logic = {"!": logic}
-    [block] = mutate(policy, expecting(policy, request(size=1), request(size=9)), ["negate_logic"])
+    [block] = run_mutants(policy, expecting(policy, request(size=1), request(size=9)), ["negate_logic"])
     assert {mutant.outcome for mutant in block.mutants} == {MutantOutcome.KILLED}
 
 
@@ -123,11 +123,17 @@ def test_no_request_that_a_tool_takes_tells_equivalent_mutants_from_the_policy(s
         asked
         for asked in (*random_requests(random, spec, 300), *hostile_requests(random, spec, 300))
         if (asked.server_name, asked.tool_name) in schemas
-        and not violations(schemas[asked.server_name, asked.tool_name], asked.arguments)
+        and not argument_violations(schemas[asked.server_name, asked.tool_name], asked.arguments)
     ]
-    outcomes = {mutant.mutant_id: mutant.outcome for block in mutate(policy, []) for mutant in block.mutants}
+    outcomes = {
+        mutant.mutant_id: mutant.outcome for block in run_mutants(policy, []) for mutant in block.mutants
+    }
     equivalent = [
-        mutation for mutation in mutations(policy) if outcomes[mutation.mutant_id] is MutantOutcome.EQUIVALENT
+        mutation
+        for mutation in iter_mutations(policy)
+        if outcomes[mutation.mutant_id] is MutantOutcome.EQUIVALENT
     ]
-    noticed = Suite(policy, expecting(policy, *requests)).failing(mutation.rules for mutation in equivalent)
+    noticed = EvaluatedSuite(policy, expecting(policy, *requests)).failing(
+        mutation.rules for mutation in equivalent
+    )
     assert [m.mutant_id for m, by in zip(equivalent, noticed, strict=True) if by] == []

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
+from peripety.core.mutation import REMOVED
+from peripety.engine import compile_policy
+from peripety.engine.schema_validation import parse_pointer, validate_against_schema
+from peripety.engine.schemas import POLICY_SPEC, schema_document
 from peripety.errors import InvalidArgumentError
-from peripety.mutations.changes import GONE
-from peripety.policies.mutating.changes import variant
-from peripety.policies.mutating.operators import OPERATORS, mutations
-from peripety.sim import compile_policy
-from peripety.sim.schema import check, segments
-from peripety.sim.schemas import POLICY_SPEC, schema_document
+from peripety.policy.mutation.operators import OPERATORS, iter_mutations, mutated_rules
 from support.random_policies import random_policy
 from support.tiny_policies import allow, deny, escalate, matcher, tiny_policy
 
@@ -23,8 +22,8 @@ SIZE = {"var": "arguments.size"}
 def afters(operator: str, *rules: Json, **more: Any) -> list[tuple[str, Any]]:
     """Where an operator changes rules, and what stands there then; None where nothing does."""
     return [
-        ("/".join(map(str, found.place)), None if found.after is GONE else found.after)
-        for found in mutations(tiny_policy(*rules, **more), [operator])
+        ("/".join(map(str, found.place)), None if found.after is REMOVED else found.after)
+        for found in iter_mutations(tiny_policy(*rules, **more), [operator])
     ]
 
 
@@ -174,7 +173,7 @@ def test_a_value_of_a_list_may_be_missing_wherever_the_list_is_used() -> None:
         deny("c", arguments=[matcher("source", "path", "@other")]),
     ]
     policy = tiny_policy(*rules, lists=lists)
-    found = {"/".join(map(str, m.place)): m.rules for m in mutations(policy, ["drop_list_value"])}
+    found = {"/".join(map(str, m.place)): m.rules for m in iter_mutations(policy, ["drop_list_value"])}
     among = {
         place: {number: rule["when"]["arguments"][0]["among"] for number, rule in changed.items() if rule}
         for place, changed in found.items()
@@ -241,16 +240,16 @@ def test_a_rule_that_would_be_larger_than_a_document_stands_as_it_is() -> None:
     lists = {"many": {"kind": "identifier", "values": [f"{number}" for number in range(9_000)]}}
     large = deny("large", arguments=[matcher("label", "identifier", "@many") for _ in range(12)])
     small = deny("small", arguments=[matcher("label", "identifier", "@many")])
-    made = [*mutations(tiny_policy(large, small, lists=lists), ["drop_list_value"])]
+    made = [*iter_mutations(tiny_policy(large, small, lists=lists), ["drop_list_value"])]
     assert {index for mutation in made for index in mutation.rules} == {1}
-    assert not [*mutations(tiny_policy(large, lists=lists), ["drop_list_value"])]
+    assert not [*iter_mutations(tiny_policy(large, lists=lists), ["drop_list_value"])]
 
 
 def test_invariants_stand_as_they_are() -> None:
     policy = tiny_policy(
         allow("a", tools=["read", "send"]), invariants=[deny("structural-x", tools=["read", "send"])]
     )
-    assert {index for found in mutations(policy) for index in found.rules} == {1}
+    assert {index for found in iter_mutations(policy) for index in found.rules} == {1}
 
 
 def test_of_very_long_lists_some_entries_stand_for_all() -> None:
@@ -262,7 +261,7 @@ def test_of_very_long_lists_some_entries_stand_for_all() -> None:
 
 def test_operators_that_do_not_exist_are_named_with_those_that_do() -> None:
     with pytest.raises(InvalidArgumentError, match=r"'nonsense'.*drop_rule.*widen_path") as caught:
-        [*mutations(tiny_policy(allow("a", tools=["read"])), ["drop_rule", "nonsense"])]
+        [*iter_mutations(tiny_policy(allow("a", tools=["read"])), ["drop_rule", "nonsense"])]
     assert [violation.field for violation in caught.value.violations] == ["operators[1]"]
 
 
@@ -276,26 +275,28 @@ def test_mutants_are_documents_with_ids_of_their_own_and_share_what_is_the_same(
 ) -> None:
     spec = random_policy(Random(seed), "small")
     policy = compile_policy(json.dumps(spec))
-    found = [*mutations(policy)]
+    found = [*iter_mutations(policy)]
     assert len({mutation.mutant_id for mutation in found}) == len(found)
-    assert found == [*mutations(policy)]
+    assert found == [*iter_mutations(policy)]
     invariants = len(spec["invariants"])
     for mutation in found:
-        rules = variant(policy.rules, mutation)
+        rules = mutated_rules(policy.rules, mutation)
         assert all(
             rule is original
             for index, (rule, original) in enumerate(zip(rules, policy.rules, strict=False))
             if index < min(mutation.rules)
         )
-        assert check(schema_document(POLICY_SPEC), {**spec, "rules": rules[invariants:]}) == []
+        assert (
+            validate_against_schema(schema_document(POLICY_SPEC), {**spec, "rules": rules[invariants:]}) == []
+        )
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_mutant_says_what_stood_in_the_document_before(seed: int) -> None:
     policy = compile_policy(json.dumps(random_policy(Random(seed), "small")))
-    for mutation in mutations(policy):
+    for mutation in iter_mutations(policy):
         part: Any = policy.spec
-        for segment in mutation.place[: None if mutation.before is not GONE else -1]:
+        for segment in mutation.place[: None if mutation.before is not REMOVED else -1]:
             part = part[segment]
-        assert mutation.before is GONE or part == mutation.before
-        assert segments(mutation.mutant_id.split(":")[1]) == tuple(map(str, mutation.place))
+        assert mutation.before is REMOVED or part == mutation.before
+        assert parse_pointer(mutation.mutant_id.split(":")[1]) == tuple(map(str, mutation.place))

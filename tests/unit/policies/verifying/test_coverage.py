@@ -4,15 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.policies.verifying.verifying import verify
-from peripety.sim import compile_policy
+from peripety.engine import compile_policy
+from peripety.policy.verification.verify import verify
 from support.policy_documents import policy_document, tool
 from support.tiny_policies import allow, deny, escalate, expecting, matcher, request, scenario, tiny_policy
 
 if TYPE_CHECKING:
-    from peripety.policies.model import ToolRequest
-    from peripety.quality import Coverage
-    from peripety.sim import Policy
+    from peripety.core.mutation import Coverage
+    from peripety.engine import Policy
+    from peripety.engine.policies.types import ToolRequest
+
 
 SIZE = {"var": "arguments.size"}
 MODE = {"var": "arguments.mode"}

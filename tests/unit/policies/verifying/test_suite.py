@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.engine import canonicalize, compile_policy
+from peripety.engine._reference.policy import ReferencePolicy as CorePolicy
+from peripety.engine.policies.policy import Policy
+from peripety.engine.policies.types import ToolRequest
 from peripety.errors import InvalidArgumentError
-from peripety.policies.model import Expectation, TestScenario, ToolRequest
-from peripety.policies.mutating.changes import variant
-from peripety.policies.mutating.operators import mutations
-from peripety.policies.verifying.suite import Suite
-from peripety.sim import canonical, compile_policy
-from peripety.sim._pure.policies.policy import Policy as CorePolicy
-from peripety.sim.policies.policy import Policy
+from peripety.policy.mutation.operators import iter_mutations, mutated_rules
+from peripety.policy.types import Expectation, TestScenario
+from peripety.policy.verification.coverage import EvaluatedSuite
 from support.random_policies import random_policy
 from support.random_requests import hostile_requests, random_requests
 from support.tiny_policies import allow, deny, escalate, expecting, request, scenario, tiny_policy
@@ -21,12 +21,13 @@ from support.tiny_policies import allow, deny, escalate, expecting, request, sce
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+
 RULES = (deny("big", logic={">": [{"var": "arguments.size"}, 10]}), allow("rest", servers=["alpha"]))
 
 
 def test_a_scenario_passes_when_its_expectation_is_met() -> None:
     policy = tiny_policy(*RULES, escalate("send", tools=["send"]))
-    suite = Suite(
+    suite = EvaluatedSuite(
         policy,
         [
             scenario("right", request(size=11), "deny"),
@@ -42,7 +43,7 @@ def test_a_scenario_passes_when_its_expectation_is_met() -> None:
 
 def test_only_what_passes_can_notice_a_change() -> None:
     policy = tiny_policy(*RULES)
-    suite = Suite(
+    suite = EvaluatedSuite(
         policy,
         [scenario("right", request(size=11), "deny"), scenario("wrong", request(size=11), "allow")],
     )
@@ -51,7 +52,7 @@ def test_only_what_passes_can_notice_a_change() -> None:
 
 def test_a_denial_and_an_escalation_are_the_same_to_who_wants_anything_but_allow() -> None:
     policy = tiny_policy(*RULES)
-    suite = Suite(policy, [scenario("either", request(size=11), "not_allow")])
+    suite = EvaluatedSuite(policy, [scenario("either", request(size=11), "not_allow")])
     assert [*suite.failing([{0: {**RULES[0], "then": "escalate"}}, {0: {**RULES[0], "then": "allow"}}])] == [
         0,
         1,
@@ -59,19 +60,19 @@ def test_a_denial_and_an_escalation_are_the_same_to_who_wants_anything_but_allow
 
 
 def test_without_scenarios_nothing_is_noticed() -> None:
-    suite = Suite(tiny_policy(*RULES), [])
+    suite = EvaluatedSuite(tiny_policy(*RULES), [])
     assert (suite.passed, [*suite.failing([{0: None}])]) == (0, [0])
 
 
 def test_a_request_that_is_none_is_refused() -> None:
     broken = TestScenario("broken", ToolRequest("alpha", "read", {"a": 2**60}), Expectation.DENY)
     with pytest.raises(InvalidArgumentError, match="NUMBER_RANGE"):
-        Suite(tiny_policy(*RULES), [broken])
+        EvaluatedSuite(tiny_policy(*RULES), [broken])
 
 
 def _unchecked(spec: Mapping[str, Any]) -> Policy:
     """A policy whose rules may name what none of its tools has, as those of mutants do."""
-    document = canonical(spec)
+    document = canonicalize(spec)
     return Policy(document, CorePolicy(document))
 
 
@@ -84,11 +85,11 @@ def test_a_changed_rule_is_noticed_by_exactly_those_whom_a_policy_compiled_with_
     policy = compile_policy(json.dumps(spec))
     requests = [*random_requests(random, spec, 60), *hostile_requests(random, spec, 60)]
     scenarios = expecting(policy, *requests)
-    changes = [*mutations(policy)]
-    noticed = [*Suite(policy, scenarios).failing(change.rules for change in changes)]
+    changes = [*iter_mutations(policy)]
+    noticed = [*EvaluatedSuite(policy, scenarios).failing(change.rules for change in changes)]
     invariants = len(spec["invariants"])
     for number in random.sample(range(len(changes)), min(40, len(changes))):
-        rules = variant(policy.rules, changes[number])[invariants:]
+        rules = mutated_rules(policy.rules, changes[number])[invariants:]
         decided = _unchecked({**spec, "rules": rules}).decide_many(requests)
         assert noticed[number] == sum(
             1 << index

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from peripety.policies.verifying.verifying import verify
+from peripety.policy.verification.verify import verify
 from support.tiny_policies import allow, deny, escalate, request, scenario, tiny_policy
 
 ABOVE_TEN = {">": [{"var": "arguments.size"}, 10]}

@@ -7,17 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.answering.log import Pending
-from peripety.config import ProviderName
+from peripety.core.concurrency import closing
+from peripety.core.config import ProviderName
+from peripety.core.idempotency.store import PendingResponse
 from peripety.errors import ConflictError, InvalidArgumentError, NotFoundError
-from peripety.gateway.model import CacheConfig, Spent
-from peripety.gateway.streams import following
-from peripety.scenarios.amending.amender import Amender
-from peripety.scenarios.amending.model import Amended, AmendmentOrder, NotAmended, Proposed
-from peripety.scenarios.certificates.model import CertificateVerdict
-from peripety.scenarios.model import FoundWrong, GenerationLimits, Level, NumbersMoved, Progress
-from peripety.scenarios.programs import Programs
-from peripety.scenarios.prompts import prompt
+from peripety.gateway.types.request import CacheConfig
+from peripety.gateway.types.response import UsageTotal
+from peripety.scenario.amendment.amender import Amender
+from peripety.scenario.certificate.types import CertificateVerdict
+from peripety.scenario.generation.draft_cache import prompt
+from peripety.scenario.registry import ProgramCache
+from peripety.scenario.types import (
+    AmendmentCompleted,
+    AmendmentFailed,
+    AmendmentOrder,
+    ChangeProposed,
+    GenerationLimits,
+    NumbersAdjusted,
+    Progress,
+    ValidationFailed,
+    ValidationLevel,
+)
 from support.certificates import FEWEST, certified, contest
 from support.scenarios import WORKERS, chance, opened_registry, program, siege
 from support.sessions import SPENT, ScriptedGateway
@@ -25,9 +35,9 @@ from support.sessions import SPENT, ScriptedGateway
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.scenarios.amending.model import AmendEvent
-    from peripety.scenarios.model import ScenarioRecord
-    from peripety.scenarios.registry import ScenarioRegistry
+    from peripety.scenario.registry import ScenarioRegistry
+    from peripety.scenario.types import AmendEvent, ScenarioRecord
+
 
 LONGER = "make it longer"
 
@@ -55,10 +65,10 @@ async def amended(
     """Everything that happens when a scenario is changed, by a model where there are answers."""
     gateway = ScriptedGateway(list(answers))
     provider = provider or (ProviderName.OPENAI if answers else ProviderName.OFFLINE)
-    amender = Amender(gateway, provider, registry, Programs(), WORKERS)
+    amender = Amender(gateway, provider, registry, ProgramCache(), WORKERS)
     events: list[AmendEvent] = []
     asked = AmendmentOrder(record.scenario.scenario_id, instruction, **order)
-    async with following(amender.amend(asked)) as stream:
+    async with closing(amender.amend(asked)) as stream:
         async for event in stream:
             if meanwhile is not None:
                 await registry.save(
@@ -69,7 +79,7 @@ async def amended(
                     version_of=record.scenario.scenario_id,
                 )
                 meanwhile = None
-            if isinstance(event, Pending):
+            if isinstance(event, PendingResponse):
                 async with registry._database.write() as connection:
                     events.append(await event.make(connection))
             else:
@@ -95,10 +105,10 @@ async def test_a_change_by_rules_becomes_the_latest_version_with_what_differs(
     record = await stored(registry, siege())
     events, gateway = await amended(registry, record, LONGER)
     last = events[-1]
-    assert isinstance(last, Amended)
+    assert isinstance(last, AmendmentCompleted)
     assert [edit.summary for edit in last.edits] == ["horizon 15 → 22"]
-    assert [edit.summary for edit in of(Proposed, events)[0].edits] == ["horizon 15 → 22"]
-    assert (last.spent, gateway.requests) == (Spent(), [])
+    assert [edit.summary for edit in of(ChangeProposed, events)[0].edits] == ["horizon 15 → 22"]
+    assert (last.spent, gateway.requests) == (UsageTotal(), [])
     assert last.record == await registry.get(record.scenario.scenario_id)
     assert json.loads(last.record.scenario.document)["horizon"] == 22
     versions = (await registry.versions(record.scenario.scenario_id)).items
@@ -120,8 +130,8 @@ async def test_harder_is_a_budget_that_numbers_are_moved_for_openly(registry: Sc
     record = await stored(registry, siege())
     events, _ = await amended(registry, record, "make it harder")
     last = events[-1]
-    assert isinstance(last, Amended), last
-    (moved,) = of(NumbersMoved, events)
+    assert isinstance(last, AmendmentCompleted), last
+    (moved,) = of(NumbersAdjusted, events)
     assert last.record.edits == moved.edits
     assert last.record.dry_run.fail_rate > record.dry_run.fail_rate
     assert any("min_fail_rate" in edit.summary for edit in last.edits)
@@ -131,7 +141,7 @@ async def test_what_is_not_understood_leaves_the_scenario_as_it_is(registry: Sce
     record = await stored(registry, siege())
     events, _ = await amended(registry, record, "add a third gauge")
     last = events[-1]
-    assert isinstance(last, NotAmended)
+    assert isinstance(last, AmendmentFailed)
     assert codes(last) == ["AMENDMENT_NOT_UNDERSTOOD"]
     assert await registry.get(record.scenario.scenario_id) == record
 
@@ -140,7 +150,7 @@ async def test_a_change_after_which_nothing_can_be_lost_is_not_stored(registry: 
     record = await stored(registry, siege())
     events, _ = await amended(registry, record, "remove the blow and remove the swell")
     last = events[-1]
-    assert isinstance(last, NotAmended)
+    assert isinstance(last, AmendmentFailed)
     assert "IMPOSSIBLE_LOSS" in codes(last)
     assert await registry.get(record.scenario.scenario_id) == record
 
@@ -149,7 +159,7 @@ async def test_a_model_is_shown_the_scenario_and_changes_parts_of_it(registry: S
     record = await stored(registry, siege())
     events, gateway = await amended(registry, record, "twenty turns", partial(horizon=20))
     last = events[-1]
-    assert isinstance(last, Amended), last
+    assert isinstance(last, AmendmentCompleted), last
     assert [edit.summary for edit in last.edits] == ["horizon 15 → 20"]
     assert last.spent == SPENT
     (request,) = gateway.requests
@@ -165,7 +175,7 @@ async def test_a_modest_model_is_asked_for_what_rules_do_not_understand(registry
         events, gateway = await amended(
             registry, record, instruction, partial(horizon=20), provider=ProviderName.GENERIC
         )
-        assert isinstance(events[-1], Amended)
+        assert isinstance(events[-1], AmendmentCompleted)
         assert len(gateway.requests) == calls
 
 
@@ -181,10 +191,10 @@ async def test_what_is_wrong_with_a_proposal_goes_back(registry: ScenarioRegistr
     wrong, right = partial(horizon=0), partial(horizon=18)
     events, gateway = await amended(registry, record, "eighteen turns", wrong, right)
     last = events[-1]
-    assert isinstance(last, Amended), last
-    (found,) = of(FoundWrong, events)
+    assert isinstance(last, AmendmentCompleted), last
+    (found,) = of(ValidationFailed, events)
     assert codes(found) == ["OUT_OF_RANGE"]
-    proposed = of(Proposed, events)
+    proposed = of(ChangeProposed, events)
     assert [one.attempt for one in proposed] == [1, 2]
     assert [edit.summary for edit in proposed[1].edits] == ["horizon 15 → 18"]
     assert len(gateway.requests) == 2
@@ -196,7 +206,7 @@ async def test_identity_and_seed_stay_whatever_a_model_says(registry: ScenarioRe
     answer = partial(id="other", seed=99, name="Beta")
     events, _ = await amended(registry, record, "another name", answer)
     last = events[-1]
-    assert isinstance(last, Amended), last
+    assert isinstance(last, AmendmentCompleted), last
     assert [edit.summary for edit in last.edits] == ['name "Alpha" → "Beta"']
 
 
@@ -204,7 +214,7 @@ async def test_a_proposal_that_changes_nothing_is_no_version(registry: ScenarioR
     record = await stored(registry, siege())
     events, _ = await amended(registry, record, "fifteen turns", partial(horizon=15))
     last = events[-1]
-    assert isinstance(last, NotAmended)
+    assert isinstance(last, AmendmentFailed)
     assert (codes(last), last.spent) == (["AMENDMENT_CHANGES_NOTHING"], SPENT)
 
 
@@ -213,7 +223,7 @@ async def test_answers_run_out(registry: ScenarioRegistry) -> None:
     limits = GenerationLimits(answers=1)
     events, _ = await amended(registry, record, "none", partial(horizon=0), limits=limits)
     last = events[-1]
-    assert isinstance(last, NotAmended)
+    assert isinstance(last, AmendmentFailed)
     assert codes(last) == ["OUT_OF_RANGE", "BUDGET_USED_UP"]
     assert await registry.get(record.scenario.scenario_id) == record
 
@@ -226,7 +236,7 @@ async def test_a_certified_scenario_has_to_earn_its_certificate_again(registry: 
     await registry.certify(scenario_id, certificate)
     events, _ = await amended(registry, record, "make it slightly longer")
     last = events[-1]
-    assert isinstance(last, Amended), last
+    assert isinstance(last, AmendmentCompleted), last
     assert last.record.certificate_hash is not None
     kept = await registry.certificate(last.record.certificate_hash)
     assert (kept.spec_hash, kept.verdict) == (
@@ -238,10 +248,10 @@ async def test_a_certified_scenario_has_to_earn_its_certificate_again(registry: 
 
 async def test_a_version_without_a_certificate_needs_none(registry: ScenarioRegistry) -> None:
     record = await stored(registry, siege())
-    for level in (None, Level.STATIC, Level.DRY_RUN):
+    for level in (None, ValidationLevel.STATIC, ValidationLevel.DRY_RUN):
         events, _ = await amended(registry, record, LONGER, level=level)
         last = events[-1]
-        assert isinstance(last, Amended)
+        assert isinstance(last, AmendmentCompleted)
         assert last.record.certificate_hash is None
         record = last.record
 
@@ -251,7 +261,7 @@ async def test_a_version_that_is_not_the_expected_one_is_left_alone(registry: Sc
     with pytest.raises(ConflictError, match="latest version"):
         await amended(registry, record, LONGER, expected="0" * 64)
     events, _ = await amended(registry, record, LONGER, expected=record.scenario.spec_hash)
-    assert isinstance(events[-1], Amended)
+    assert isinstance(events[-1], AmendmentCompleted)
 
 
 async def test_whoever_is_slower_does_not_undo_a_version_that_came_meanwhile(

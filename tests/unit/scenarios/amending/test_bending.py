@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Finding
-from peripety.scenarios.amending.bending import bent
-from peripety.scenarios.diff import rule_edits
+from peripety.scenario.amendment.offline_amendment import apply_edits
+from peripety.scenario.rule_text import diff_specs
 from support.scenarios import document
 from support.specs import action, at_most, event, spec
 
@@ -65,14 +65,14 @@ TENDED = "action 'tend': gauge +1 → gauge +2; 3 turns later: gauge +2 → 3 tu
     ],
 )
 def test_changes(text: str, summaries: list[str]) -> None:
-    result = bent(SCENARIO, text, fail_rate=0.5)
+    result = apply_edits(SCENARIO, text, fail_rate=0.5)
     assert isinstance(result, dict), result
-    assert sim.validate(document(result)) == []
-    assert sorted(edit.summary for edit in rule_edits(SCENARIO, result)) == summaries
+    assert engine.validate(document(result)) == []
+    assert sorted(edit.summary for edit in diff_specs(SCENARIO, result)) == summaries
 
 
 def test_easier_than_hardly_lost_keeps_a_band() -> None:
-    result = bent(SCENARIO, "make it much easier", fail_rate=0.1)
+    result = apply_edits(SCENARIO, "make it much easier", fail_rate=0.1)
     assert isinstance(result, dict)
     budget = result["negativity_budget"]
     assert 0 < budget["min_fail_rate"] < budget["max_fail_rate"]
@@ -94,7 +94,7 @@ def test_easier_than_hardly_lost_keeps_a_band() -> None:
     ],
 )
 def test_what_rules_cannot_do_is_said(text: str, told: str) -> None:
-    found = bent(SCENARIO, text, fail_rate=0.5)
+    found = apply_edits(SCENARIO, text, fail_rate=0.5)
     assert isinstance(found, Finding), found
     assert found.code == "AMENDMENT_NOT_UNDERSTOOD"
     assert told in found.message
@@ -102,13 +102,13 @@ def test_what_rules_cannot_do_is_said(text: str, told: str) -> None:
 
 def test_what_is_at_its_bound_does_not_move() -> None:
     often = {**SCENARIO, "random_events": [SCENARIO["random_events"][0] | {"weight": 0.3}]}
-    found = bent(often, "storms more often", fail_rate=0.5)
+    found = apply_edits(often, "storms more often", fail_rate=0.5)
     assert isinstance(found, Finding)
     assert found.code == "AMENDMENT_CHANGES_NOTHING"
 
 
 def test_what_no_number_can_be_stays() -> None:
     vast = {**SCENARIO, "state": SCENARIO["state"] | {"gauge": 1.7e308}}
-    found = bent(vast, "double the gauge", fail_rate=0.5)
+    found = apply_edits(vast, "double the gauge", fail_rate=0.5)
     assert isinstance(found, Finding)
     assert found.code == "AMENDMENT_CHANGES_NOTHING"

@@ -4,44 +4,50 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.scenarios.amending.hearing import Way, Wish, wishes
-from peripety.scenarios.amending.mentions import mentioned
+from peripety.scenario.amendment.offline_amendment import (
+    EditKind,
+    EditRequest,
+    find_mentioned,
+    parse_instruction,
+)
 
 
-def heard(text: str) -> list[tuple[Way, float] | str]:
+def heard(text: str) -> list[tuple[EditKind, float] | str]:
     """Ways and factors; clauses that were not understood as they are."""
-    return [one if isinstance(one, str) else (one.way, round(one.factor, 3)) for one in wishes(text)]
+    return [
+        one if isinstance(one, str) else (one.way, round(one.factor, 3)) for one in parse_instruction(text)
+    ]
 
 
-def only(text: str) -> Wish:
-    (wish,) = wishes(text)
-    assert isinstance(wish, Wish), wish
+def only(text: str) -> EditRequest:
+    (wish,) = parse_instruction(text)
+    assert isinstance(wish, EditRequest), wish
     return wish
 
 
 @pytest.mark.parametrize(
     ("text", "way"),
     [
-        ("Make alpha longer", Way.LONGER),
-        ("alpha soll länger dauern", Way.LONGER),
-        ("rends alpha plus court", Way.SHORTER),
-        ("haz alpha más frecuente", Way.LIKELIER),
-        ("alpha più raramente", Way.RARER),
-        ("alpha mais devagar", Way.SLOWER),
-        ("laat alpha sneller gaan", Way.FASTER),
-        ("пусть alpha будет сложнее", Way.HARDER),
-        ("让 alpha 更容易", Way.EASIER),
-        ("alpha を強くして", Way.MORE),
-        ("less alpha", Way.LESS),
-        ("please remove alpha", Way.REMOVED),
-        ("alpha should happen more often", Way.LIKELIER),
-        ("less frequent alpha", Way.RARER),
+        ("Make alpha longer", EditKind.LONGER),
+        ("alpha soll länger dauern", EditKind.LONGER),
+        ("rends alpha plus court", EditKind.SHORTER),
+        ("haz alpha más frecuente", EditKind.LIKELIER),
+        ("alpha più raramente", EditKind.RARER),
+        ("alpha mais devagar", EditKind.SLOWER),
+        ("laat alpha sneller gaan", EditKind.FASTER),
+        ("пусть alpha будет сложнее", EditKind.HARDER),
+        ("让 alpha 更容易", EditKind.EASIER),
+        ("alpha を強くして", EditKind.MORE),
+        ("less alpha", EditKind.LESS),
+        ("please remove alpha", EditKind.REMOVED),
+        ("alpha should happen more often", EditKind.LIKELIER),
+        ("less frequent alpha", EditKind.RARER),
     ],
 )
-def test_directions_are_understood_in_every_language(text: str, way: Way) -> None:
+def test_directions_are_understood_in_every_language(text: str, way: EditKind) -> None:
     wish = only(text)
     assert wish.way is way
-    assert mentioned(wish.about, [("alpha", 1), ("beta", 2)]) == [1]
+    assert find_mentioned(wish.about, [("alpha", 1), ("beta", 2)]) == [1]
 
 
 @pytest.mark.parametrize(
@@ -68,27 +74,27 @@ def test_directions_are_understood_in_every_language(text: str, way: Way) -> Non
     ],
 )
 def test_how_far_is_understood(text: str, factor: float) -> None:
-    assert heard(text)[0] in {(way, factor) for way in Way}
+    assert heard(text)[0] in {(way, factor) for way in EditKind}
 
 
 def test_several_changes_are_heard_one_by_one() -> None:
     assert heard("Alpha longer and beta less often; gamma faster.") == [
-        (Way.LONGER, 1.5),
-        (Way.RARER, 0.667),
-        (Way.FASTER, 1.5),
+        (EditKind.LONGER, 1.5),
+        (EditKind.RARER, 0.667),
+        (EditKind.FASTER, 1.5),
     ]
 
 
 def test_what_was_named_need_not_be_named_again() -> None:
-    one, other = wishes("alpha longer and harder")
-    assert isinstance(one, Wish)
-    assert isinstance(other, Wish)
-    assert (one.about, other.way, other.is_general) == (other.about, Way.HARDER, False)
+    one, other = parse_instruction("alpha longer and harder")
+    assert isinstance(one, EditRequest)
+    assert isinstance(other, EditRequest)
+    assert (one.about, other.way, other.is_general) == (other.about, EditKind.HARDER, False)
 
 
 def test_one_change_may_be_about_several_things() -> None:
     wish = only("make alpha and beta longer")
-    assert mentioned(wish.about, [("alpha", 1)]) == mentioned(wish.about, [("beta", 1)]) == [1]
+    assert find_mentioned(wish.about, [("alpha", 1)]) == find_mentioned(wish.about, [("beta", 1)]) == [1]
 
 
 @pytest.mark.parametrize(
@@ -146,11 +152,11 @@ NAMES = [
     ],
 )
 def test_things_are_named_by_what_is_most_of_the_text(text: str, things: list[str]) -> None:
-    assert mentioned(text, NAMES) == things
+    assert find_mentioned(text, NAMES) == things
 
 
 def test_of_things_named_equally_the_earlier_group_is_meant() -> None:
     rules, quantities = [("tend beta", 1), ("alpha", 2)], [("beta", 3), ("gamma beta low", 4)]
-    assert mentioned("beta", quantities, rules) == [3]
-    assert mentioned("beta", rules, quantities) == [1]
-    assert mentioned("tend beta", quantities, rules) == [1]
+    assert find_mentioned("beta", quantities, rules) == [3]
+    assert find_mentioned("beta", rules, quantities) == [1]
+    assert find_mentioned("tend beta", quantities, rules) == [1]

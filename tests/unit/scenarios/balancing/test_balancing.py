@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import InvalidArgumentError
-from peripety.scenarios.balancing.balancing import Balancer
-from peripety.scenarios.balancing.model import Balanced, BalanceOrder, NotBalanced, Target
-from peripety.scenarios.balancing.searching import FRESH_RUN
-from peripety.scenarios.model import DryRunOptions, Progress
+from peripety.scenario.balance.balancer import (
+    BalanceFailed,
+    BalanceOrder,
+    Balancer,
+    BalanceReached,
+    BalanceTarget,
+)
+from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN
+from peripety.scenario.types import DryRunOptions, Progress
 from support.scenarios import WORKERS, chance, document, siege
 from support.specs import action, at_most, event, never, spec
 
 if TYPE_CHECKING:
-    from peripety.scenarios.balancing.model import BalanceEvent
-    from peripety.sim import Persona
+    from peripety.engine import Persona
+    from peripety.scenario.balance.balancer import BalanceEvent
+
 
 RUNS = 2_000
 
@@ -27,19 +33,19 @@ async def events_of(
     value: Any, least: float, most: float, *, persona: Persona = "random", runs: int = RUNS
 ) -> list[BalanceEvent]:
     data = value if isinstance(value, bytes) else document(value)
-    order = BalanceOrder(data, Target(least, most), DryRunOptions(persona, max_runs=runs))
+    order = BalanceOrder(data, BalanceTarget(least, most), DryRunOptions(persona, max_runs=runs))
     return [event async for event in Balancer(WORKERS).balance(order)]
 
 
-async def balanced(value: Any, least: float, most: float, **more: Any) -> Balanced:
+async def balanced(value: Any, least: float, most: float, **more: Any) -> BalanceReached:
     last = (await events_of(value, least, most, **more))[-1]
-    assert isinstance(last, Balanced), last
+    assert isinstance(last, BalanceReached), last
     return last
 
 
-async def refused(value: Any, least: float, most: float) -> NotBalanced:
+async def refused(value: Any, least: float, most: float) -> BalanceFailed:
     last = (await events_of(value, least, most))[-1]
-    assert isinstance(last, NotBalanced), last
+    assert isinstance(last, BalanceFailed), last
     return last
 
 
@@ -48,16 +54,16 @@ async def test_the_persona_loses_as_often_as_wanted_on_runs_that_nobody_has_seen
     least: float, most: float
 ) -> None:
     found = await balanced(siege(), least, most)
-    assert found.after.first_run >= FRESH_RUN
-    assert found.after == sim.compile(found.document).dry_run(runs=RUNS, first_run=found.after.first_run)
-    unseen = sim.compile(found.document).dry_run(runs=10_000, first_run=2**45)
+    assert found.after.first_run >= FIRST_FRESH_RUN
+    assert found.after == engine.compile(found.document).dry_run(runs=RUNS, first_run=found.after.first_run)
+    unseen = engine.compile(found.document).dry_run(runs=10_000, first_run=2**45)
     assert least - 0.02 <= unseen.fail_rate <= most + 0.02
 
 
 async def test_what_is_there_already_is_left_as_it_is() -> None:
     found = await balanced(siege(), 0.0, 1.0)
     assert found.edits == ()
-    assert found.document == sim.compile(document(siege())).document
+    assert found.document == engine.compile(document(siege())).document
 
 
 async def test_one_number_is_moved_where_one_does_it() -> None:

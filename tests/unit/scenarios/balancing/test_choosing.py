@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from peripety.scenarios.balancing.choosing import balanceable
-from peripety.sim.schema import pointer
+from peripety.engine.schema_validation import format_pointer
+from peripety.scenario.balance.parameters import select_for_balance
 from support.scenarios import siege
 from support.specs import action, at_most, event, never, spec
 
 
 def ways(value: dict[str, Any]) -> dict[str, int]:
-    return {pointer(knob.segments): knob.harder for knob in balanceable(value)}
+    return {format_pointer(knob.segments): knob.harder for knob in select_for_balance(value)}
 
 
 def test_everything_that_says_how_hard_it_is_may_move_with_what_is_known_of_its_way() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.scenarios.balancing.choosing import repairable
-from peripety.scenarios.balancing.knobs import tidy, turned
+from peripety.scenario.balance.parameters import round_toward, scale_numbers, select_for_repair
 from support.scenarios import siege
 from support.specs import at_most, event, spec
 
@@ -15,7 +14,7 @@ FACTORS = (0.5, 0.75, 0.9, 1.1, 1.25, 1.5)
 
 
 def paths_of(value: dict[str, Any], factor: float = 1.2) -> list[str]:
-    _, edits = turned(value, repairable(value), factor)
+    _, edits = scale_numbers(value, select_for_repair(value), factor)
     return [edit.path for edit in edits]
 
 
@@ -98,7 +97,7 @@ def test_no_number_moves_by_more_than_half_or_out_of_its_bounds(factor: float) -
         {"op": "dec", "path": "state.a", "value": 1.001},
         {"op": "inc", "path": "state.a", "value": -7.77777},
     ]
-    _, edits = turned(value, repairable(value), factor)
+    _, edits = scale_numbers(value, select_for_repair(value), factor)
     assert edits
     for edit in edits:
         assert abs(edit.after - edit.before) <= 0.5 * abs(edit.before)
@@ -109,7 +108,7 @@ def test_no_number_moves_by_more_than_half_or_out_of_its_bounds(factor: float) -
 
 def test_the_document_given_is_not_touched() -> None:
     value = siege()
-    copy, edits = turned(value, repairable(value), 1.5)
+    copy, edits = scale_numbers(value, select_for_repair(value), 1.5)
     assert value == siege()
     assert copy != value
     assert {edit.path: edit.before for edit in edits}["/random_events/0/effects/0/value"] == 4
@@ -117,7 +116,7 @@ def test_the_document_given_is_not_touched() -> None:
 
 
 def test_a_factor_of_one_changes_nothing() -> None:
-    assert turned(siege(), repairable(siege()), 1.0) == (siege(), ())
+    assert scale_numbers(siege(), select_for_repair(siege()), 1.0) == (siege(), ())
 
 
 def test_keys_with_slashes_have_pointers_that_find_them() -> None:
@@ -129,4 +128,4 @@ def test_keys_with_slashes_have_pointers_that_find_them() -> None:
 
 
 def test_the_smallest_numbers_stay_as_they_are() -> None:
-    assert tidy(1e-308, toward=0) == 1e-308
+    assert round_toward(1e-308, toward=0) == 1e-308

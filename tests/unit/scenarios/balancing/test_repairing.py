@@ -4,43 +4,41 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.scenarios.balancing.choosing import repairable
-from peripety.scenarios.balancing.knobs import turned
-from peripety.scenarios.balancing.repairing import Repair, repair
-from peripety.scenarios.balancing.searching import FRESH_RUN
-from peripety.scenarios.gate import Miss, verdict_of
-from peripety.scenarios.model import DryRunOptions
+from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN, BudgetRepair, repair
+from peripety.scenario.balance.parameters import scale_numbers, select_for_repair
+from peripety.scenario.dry_run.difficulty_gate import BudgetMiss, evaluate_to_verdict
+from peripety.scenario.types import DryRunOptions
 from support.scenarios import WORKERS, program, siege
 
 OPTIONS = DryRunOptions()
 
 
-def rate_of(value: Repair) -> float:
+def rate_of(value: BudgetRepair) -> float:
     assert value.program is not None
-    return value.program.dry_run(runs=4000, first_run=2 * FRESH_RUN).fail_rate
+    return value.program.dry_run(runs=4000, first_run=2 * FIRST_FRESH_RUN).fail_rate
 
 
 async def test_a_scenario_that_is_too_easy_becomes_as_hard_as_asked() -> None:
     easy = program(siege(min_fail_rate=0.6))
-    assert (await verdict_of(easy, OPTIONS, WORKERS)).miss is Miss.TOO_EASY
-    found = await repair(easy, Miss.TOO_EASY, OPTIONS, WORKERS)
+    assert (await evaluate_to_verdict(easy, OPTIONS, WORKERS)).miss is BudgetMiss.TOO_EASY
+    found = await repair(easy, BudgetMiss.TOO_EASY, OPTIONS, WORKERS)
     assert rate_of(found) >= 0.6
     assert all(edit.after > edit.before for edit in found.edits)
 
 
 async def test_a_scenario_that_is_too_hard_becomes_as_easy_as_asked() -> None:
     hard = program(siege(min_fail_rate=0.05, max_fail_rate=0.25))
-    assert (await verdict_of(hard, OPTIONS, WORKERS)).miss is Miss.TOO_HARD
-    found = await repair(hard, Miss.TOO_HARD, OPTIONS, WORKERS)
+    assert (await evaluate_to_verdict(hard, OPTIONS, WORKERS)).miss is BudgetMiss.TOO_HARD
+    found = await repair(hard, BudgetMiss.TOO_HARD, OPTIONS, WORKERS)
     assert 0.05 <= rate_of(found) <= 0.25
     assert all(edit.after < edit.before for edit in found.edits)
 
 
 async def test_only_numbers_change() -> None:
     easy = program(siege(min_fail_rate=0.6))
-    found = await repair(easy, Miss.TOO_EASY, OPTIONS, WORKERS)
+    found = await repair(easy, BudgetMiss.TOO_EASY, OPTIONS, WORKERS)
     assert found.program is not None
-    back, _ = turned(found.program.spec, repairable(found.program.spec), 1.0)
+    back, _ = scale_numbers(found.program.spec, select_for_repair(found.program.spec), 1.0)
     for edit in found.edits:
         *parents, last = edit.path.split("/")[1:]
         node = back
@@ -51,8 +49,8 @@ async def test_only_numbers_change() -> None:
 
 
 async def test_the_change_is_no_larger_than_it_has_to_be() -> None:
-    near = await repair(program(siege(min_fail_rate=0.5)), Miss.TOO_EASY, OPTIONS, WORKERS)
-    far = await repair(program(siege(min_fail_rate=0.75)), Miss.TOO_EASY, OPTIONS, WORKERS)
+    near = await repair(program(siege(min_fail_rate=0.5)), BudgetMiss.TOO_EASY, OPTIONS, WORKERS)
+    far = await repair(program(siege(min_fail_rate=0.75)), BudgetMiss.TOO_EASY, OPTIONS, WORKERS)
     assert rate_of(near) < rate_of(far)
     assert [e.path for e in near.edits] == [e.path for e in far.edits]
     decays = [found.edits[-1].after for found in (near, far)]
@@ -61,7 +59,7 @@ async def test_the_change_is_no_larger_than_it_has_to_be() -> None:
 
 async def test_the_same_scenario_is_repaired_in_the_same_way() -> None:
     easy = program(siege(min_fail_rate=0.6))
-    first, second = [await repair(easy, Miss.TOO_EASY, OPTIONS, WORKERS) for _ in range(2)]
+    first, second = [await repair(easy, BudgetMiss.TOO_EASY, OPTIONS, WORKERS) for _ in range(2)]
     assert first.edits == second.edits
     assert first.program is not None
     assert second.program is not None
@@ -69,17 +67,21 @@ async def test_the_same_scenario_is_repaired_in_the_same_way() -> None:
 
 
 async def test_what_the_largest_moves_do_not_reach_is_given_up_with_the_rate_they_reach() -> None:
-    found = await repair(program(siege(min_fail_rate=1.0)), Miss.TOO_EASY, OPTIONS, WORKERS)
+    found = await repair(program(siege(min_fail_rate=1.0)), BudgetMiss.TOO_EASY, OPTIONS, WORKERS)
     assert found.program is None
     assert 0.5 < found.fail_rate < 1.0
 
 
-@pytest.mark.parametrize("miss", list(Miss))
-async def test_without_numbers_to_move_nothing_is_reached(miss: Miss) -> None:
-    still = siege(min_fail_rate=0.1, max_fail_rate=0.2) if miss is Miss.TOO_HARD else siege(min_fail_rate=0.9)
+@pytest.mark.parametrize("miss", list(BudgetMiss))
+async def test_without_numbers_to_move_nothing_is_reached(miss: BudgetMiss) -> None:
+    still = (
+        siege(min_fail_rate=0.1, max_fail_rate=0.2)
+        if miss is BudgetMiss.TOO_HARD
+        else siege(min_fail_rate=0.9)
+    )
     still["random_events"] = []
     still["negativity_budget"].pop("decay_per_turn")
-    if miss is Miss.TOO_HARD:
+    if miss is BudgetMiss.TOO_HARD:
         still["loss_conditions"][0]["when"] = {"<": [0, 1]}
     found = await repair(program(still), miss, OPTIONS, WORKERS)
     assert (found.program, found.edits) == (None, ())

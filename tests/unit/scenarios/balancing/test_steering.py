@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.scenarios.balancing.knobs import Kind, Knob
-from peripety.scenarios.balancing.steering import Aim, Steering
-from peripety.scenarios.model import NumberEdit
+from peripety.scenario.balance.parameters import NumberKind, TunableNumber
+from peripety.scenario.balance.search import BalanceSearch, SearchTarget
+from peripety.scenario.types import NumberEdit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from peripety.scenarios.balancing.searching import Setting
+    from peripety.scenario.balance.candidate_runs import Setting
 
-HARDER = Aim(0.32, 0.38, is_harder=True)
-EASIER = Aim(0.32, 0.38, is_harder=False)
+
+HARDER = SearchTarget(0.32, 0.38, is_harder=True)
+EASIER = SearchTarget(0.32, 0.38, is_harder=False)
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Known:
 
     def __init__(self, rate: Callable[..., float], *values: float) -> None:
         self.knobs = [
-            Knob((name,), value, Kind.AMOUNT) for name, value in zip("abcdef", values, strict=False)
+            TunableNumber((name,), value, NumberKind.AMOUNT)
+            for name, value in zip("abcdef", values, strict=False)
         ]
         self.start = tuple(values)
         self.asked = 0
@@ -51,8 +53,8 @@ class Known:
         return Played(setting, self._rate(*setting), edits)
 
 
-async def searched(aim: Aim, known: Any) -> Any:
-    return await Steering(known, aim).search()
+async def searched(aim: SearchTarget, known: Any) -> Any:
+    return await BalanceSearch(known, aim).search()
 
 
 def moved(found: Any) -> str:
@@ -96,7 +98,7 @@ async def test_a_jump_is_made_up_for_by_another_number() -> None:
 
 
 async def test_a_jump_that_nothing_makes_up_for_is_told() -> None:
-    steering = Steering(Known(lambda a, b: 0.2 + 0.4 * (a >= 12) + 0.0 * b, 10, 10), HARDER)  # type: ignore[arg-type]
+    steering = BalanceSearch(Known(lambda a, b: 0.2 + 0.4 * (a >= 12) + 0.0 * b, 10, 10), HARDER)  # type: ignore[arg-type]
     assert await steering.search() is None
     assert steering.jump is not None
     assert (steering.jump.below.rate, steering.jump.above.rate) == pytest.approx((0.2, 0.6))
@@ -104,7 +106,7 @@ async def test_a_jump_that_nothing_makes_up_for_is_told() -> None:
 
 
 async def test_what_is_out_of_reach_leaves_the_closest() -> None:
-    steering = Steering(Known(lambda a, b: 0.01 * a + 0.003 * b, 10, 10), HARDER)  # type: ignore[arg-type]
+    steering = BalanceSearch(Known(lambda a, b: 0.01 * a + 0.003 * b, 10, 10), HARDER)  # type: ignore[arg-type]
     assert await steering.search() is None
     assert steering.jump is None
     assert steering.closest is not None
@@ -118,7 +120,7 @@ async def test_nothing_moves_where_nothing_has_to() -> None:
 
 
 async def test_a_result_is_rounded_as_far_as_it_still_holds() -> None:
-    steering = Steering(Known(lambda a: 0.01 * a, 24.31), HARDER)  # type: ignore[arg-type]
+    steering = BalanceSearch(Known(lambda a: 0.01 * a, 24.31), HARDER)  # type: ignore[arg-type]
     found = await steering.search()
     assert found is not None
     assert (await steering.tidied(found)).setting in {(33.0,), (32.0,)}
@@ -126,7 +128,7 @@ async def test_a_result_is_rounded_as_far_as_it_still_holds() -> None:
 
 @pytest.mark.parametrize("aim", [HARDER, EASIER])
 @pytest.mark.parametrize("steepness", [0.5, 3, 20])
-async def test_any_smooth_rate_is_met(aim: Aim, steepness: float) -> None:
+async def test_any_smooth_rate_is_met(aim: SearchTarget, steepness: float) -> None:
     middle = 13 if aim.is_harder else 8
 
     def rate(a: float, b: float) -> float:

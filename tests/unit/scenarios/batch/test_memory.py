@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.scenarios.batch import BatchOptions, Ledger, Verdict
-from peripety.scenarios.batch.memory import Recent, memory_for
-from peripety.scenarios.model import DryRunOptions, Level
+from peripety.scenario.batch import BatchOptions, DocumentVerdict, SqliteVerdictCache
+from peripety.scenario.batch.verdicts import RecentVerdictCache, create_cache
+from peripety.scenario.types import DryRunOptions, ValidationLevel
 from support.batches import CERTIFIED, DICE, EASY, GOOD, WRONG, verdicts
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 KEY = b"k" * 32
 FOUND = {
@@ -25,16 +26,16 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_verdict_is_found_as_it_was_kept(tmp_path: Path, name: str) -> None:
-    ledger = Ledger(DICE, tmp_path / "ledger")
+    ledger = SqliteVerdictCache(DICE, tmp_path / "ledger")
     ledger.keep([(KEY, FOUND[name])])
     assert ledger.find([KEY, b"other"]) == {KEY: FOUND[name]}
     ledger.close()
 
 
 def test_another_process_finds_what_was_kept_however_the_first_one_ended(tmp_path: Path) -> None:
-    first = Ledger(DICE, tmp_path / "ledger")
+    first = SqliteVerdictCache(DICE, tmp_path / "ledger")
     first.keep([(KEY, FOUND["good"])])
-    second = Ledger(DICE, tmp_path / "ledger")  # the first one is never closed
+    second = SqliteVerdictCache(DICE, tmp_path / "ledger")  # the first one is never closed
     assert second.find([KEY]) == {KEY: FOUND["good"]}
     second.close()
     first.close()
@@ -43,27 +44,27 @@ def test_another_process_finds_what_was_kept_however_the_first_one_ended(tmp_pat
 @pytest.mark.parametrize(
     "options",
     [
-        BatchOptions(Level.STATIC),
-        BatchOptions(Level.DRY_RUN),
-        BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=64, seed=1)),
-        BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=64, persona="idle")),
-        BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=64, horizon=3)),
+        BatchOptions(ValidationLevel.STATIC),
+        BatchOptions(ValidationLevel.DRY_RUN),
+        BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64, seed=1)),
+        BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64, persona="idle")),
+        BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64, horizon=3)),
     ],
 )
 def test_verdicts_under_other_options_are_not_seen(tmp_path: Path, options: BatchOptions) -> None:
-    ledger = Ledger(DICE, tmp_path / "ledger")
+    ledger = SqliteVerdictCache(DICE, tmp_path / "ledger")
     ledger.keep([(KEY, FOUND["good"])])
     ledger.close()
-    other = Ledger(options, tmp_path / "ledger")
+    other = SqliteVerdictCache(options, tmp_path / "ledger")
     assert not other.find([KEY])
     other.close()
 
 
 def test_how_long_a_document_may_take_changes_no_verdict(tmp_path: Path) -> None:
-    ledger = Ledger(DICE, tmp_path / "ledger")
+    ledger = SqliteVerdictCache(DICE, tmp_path / "ledger")
     ledger.keep([(KEY, FOUND["good"])])
     ledger.close()
-    patient = Ledger(BatchOptions(DICE.level, DICE.dry_run, seconds=99), tmp_path / "ledger")
+    patient = SqliteVerdictCache(BatchOptions(DICE.level, DICE.dry_run, seconds=99), tmp_path / "ledger")
     assert patient.find([KEY])
     patient.close()
 
@@ -78,17 +79,17 @@ def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     for path in (text, tables, tmp_path, tmp_path / "no" / "where"):
         before = path.read_bytes() if path.is_file() else None
         with pytest.raises(InvalidArgumentError) as caught:
-            Ledger(DICE, path)
+            SqliteVerdictCache(DICE, path)
         assert caught.value.code == "RESUME_UNUSABLE"
         assert str(path) in caught.value.message
         assert before is None or path.read_bytes() == before
 
 
 def test_without_dice_the_last_findings_are_remembered_in_memory() -> None:
-    memory = memory_for(BatchOptions())
-    assert isinstance(memory, Recent)
+    memory = create_cache(BatchOptions())
+    assert isinstance(memory, RecentVerdictCache)
     wrong = FOUND["wrong"]
-    memory.keep([(b"good", Verdict()), *((index.to_bytes(4), wrong) for index in range(10_000))])
+    memory.keep([(b"good", DocumentVerdict()), *((index.to_bytes(4), wrong) for index in range(10_000))])
     assert not memory.find([b"good", (0).to_bytes(4)])
     assert memory.find([(9_999).to_bytes(4)]) == {(9_999).to_bytes(4): wrong}
     memory.close()

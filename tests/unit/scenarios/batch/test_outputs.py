@@ -9,40 +9,40 @@ import pytest
 from pyarrow import parquet
 
 from peripety.errors import FailedPreconditionError
-from peripety.scenarios.batch import BatchOptions, outputs
-from peripety.scenarios.batch.outputs import FORMS, Output, Tally
-from peripety.scenarios.batch.parts import parts_of
-from peripety.scenarios.model import Level
-from peripety.scenarios.random_specs import random_spec
+from peripety.scenario.batch import BatchOptions, partitions
+from peripety.scenario.batch.partitions import FORMS, JobOutput, Totals, split_inputs
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.types import ValidationLevel
 from support.specs import document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from peripety.scenarios.batch.parts import Part
+    from peripety.scenario.batch.partitions import InputSplit
 
-DOCUMENTS = [*(random_spec(3, index) for index in range(6)), document(seed="seven")]
+
+DOCUMENTS = [*(generate_spec(3, index) for index in range(6)), document(seed="seven")]
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> list[Part]:
+def parts(tmp_path: Path) -> list[InputSplit]:
     file = tmp_path / "in.jsonl"
     file.write_bytes(b"\n".join(DOCUMENTS))
-    return list(parts_of([file], 3))
+    return list(split_inputs([file], 3))
 
 
-def output(tmp_path: Path, form: Any = "jsonl") -> Output:
-    return Output(str(tmp_path / "out"), BatchOptions(), form)
+def output(tmp_path: Path, form: Any = "jsonl") -> JobOutput:
+    return JobOutput(str(tmp_path / "out"), BatchOptions(), form)
 
 
-def test_both_forms_hold_the_same_rows(tmp_path: Path, parts: list[Part]) -> None:
+def test_both_forms_hold_the_same_rows(tmp_path: Path, parts: list[InputSplit]) -> None:
     read: dict[str, list[dict[str, Any]]] = {}
     for form in FORMS:
-        there = Output(str(tmp_path / form), BatchOptions(), form)  # type: ignore[arg-type]  # one of FORMS
+        there = JobOutput(str(tmp_path / form), BatchOptions(), form)  # type: ignore[arg-type]  # one of FORMS
         assert [there.write(number, parts[number]) for number in there.begin(parts)] == [
-            Tally(3, 3),
-            Tally(3, 3),
-            Tally(1, 0),
+            Totals(3, 3),
+            Totals(3, 3),
+            Totals(1, 0),
         ]
         files = sorted((tmp_path / form).glob("part-*"))
         assert [file.name for file in files] == [f"part-00000{number}.{form}" for number in range(3)]
@@ -61,7 +61,9 @@ def test_both_forms_hold_the_same_rows(tmp_path: Path, parts: list[Part]) -> Non
     assert [row["accepted"] for row in read["jsonl"]] == [True] * 6 + [False]
 
 
-def test_a_part_that_is_done_again_is_there_once_and_the_same(tmp_path: Path, parts: list[Part]) -> None:
+def test_a_part_that_is_done_again_is_there_once_and_the_same(
+    tmp_path: Path, parts: list[InputSplit]
+) -> None:
     there = output(tmp_path)
     there.begin(parts)
     there.write(0, parts[0])
@@ -72,7 +74,7 @@ def test_a_part_that_is_done_again_is_there_once_and_the_same(tmp_path: Path, pa
 
 
 def test_a_part_whose_writing_fails_leaves_nothing(
-    tmp_path: Path, parts: list[Part], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, parts: list[InputSplit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: Any) -> Any:
         yield b"half of it"
@@ -80,20 +82,20 @@ def test_a_part_whose_writing_fails_leaves_nothing(
 
     there = output(tmp_path)
     there.begin(parts)
-    monkeypatch.setattr(outputs, "_lines", fail)
+    monkeypatch.setattr(partitions, "_to_json_lines", fail)
     with pytest.raises(RuntimeError, match="no more"):
         there.write(0, parts[0])
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["_job.json"]
 
 
-def test_a_job_goes_on_with_what_is_not_there(tmp_path: Path, parts: list[Part]) -> None:
+def test_a_job_goes_on_with_what_is_not_there(tmp_path: Path, parts: list[InputSplit]) -> None:
     there = output(tmp_path)
     assert there.begin(parts) == [0, 1, 2]
     there.write(1, parts[1])
     assert output(tmp_path).begin(parts) == [0, 2]
 
 
-def test_what_a_dead_writer_left_is_removed_at_the_end(tmp_path: Path, parts: list[Part]) -> None:
+def test_what_a_dead_writer_left_is_removed_at_the_end(tmp_path: Path, parts: list[InputSplit]) -> None:
     there = output(tmp_path)
     there.begin(parts)
     (tmp_path / "out" / ".part-000000.jsonl.1.a.tmp").write_bytes(b"half")
@@ -102,12 +104,12 @@ def test_what_a_dead_writer_left_is_removed_at_the_end(tmp_path: Path, parts: li
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["_job.json"]
 
 
-def test_a_folder_with_anything_else_is_refused(tmp_path: Path, parts: list[Part]) -> None:
+def test_a_folder_with_anything_else_is_refused(tmp_path: Path, parts: list[InputSplit]) -> None:
     there = output(tmp_path)
     there.begin(parts)
     others = [
-        Output(there.folder, BatchOptions(Level.SCHEMA), "jsonl"),
-        Output(there.folder, BatchOptions(), "parquet"),
+        JobOutput(there.folder, BatchOptions(ValidationLevel.SCHEMA), "jsonl"),
+        JobOutput(there.folder, BatchOptions(), "parquet"),
     ]
     for other in others:
         with pytest.raises(FailedPreconditionError, match="other content"):
@@ -118,4 +120,4 @@ def test_a_folder_with_anything_else_is_refused(tmp_path: Path, parts: list[Part
     with pytest.raises(FailedPreconditionError):
         there.begin(parts)
     with pytest.raises(FailedPreconditionError):
-        Output(str(tmp_path), BatchOptions(), "jsonl").begin(parts)
+        JobOutput(str(tmp_path), BatchOptions(), "jsonl").begin(parts)

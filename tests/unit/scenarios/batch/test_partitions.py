@@ -8,16 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import InvalidArgumentError
-from peripety.scenarios.batch import BatchOptions
-from peripety.scenarios.batch.partitions import RESULTS, validate_partition
-from peripety.scenarios.certificates.model import CertificateOptions
-from peripety.scenarios.model import DryRunOptions, Level
-from peripety.scenarios.random_specs import random_spec
+from peripety.scenario.batch import BatchOptions
+from peripety.scenario.batch.partitions import RESULTS, validate_partition
+from peripety.scenario.certificate.types import CertificateOptions
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.types import DryRunOptions, ValidationLevel
 from support.specs import document
 
-GOOD = random_spec(1, 0)
+GOOD = generate_spec(1, 0)
 BAD = document(seed="seven")
 
 
@@ -36,7 +36,7 @@ def test_text_and_bytes_are_documents(kind: str) -> None:
     specs = [GOOD, BAD] if "binary" in kind else [GOOD.decode(), BAD.decode()]
     good, bad = rows(validate_partition(partition(specs, kind)))
     assert good["accepted"]
-    assert good["spec_hash"] == sim.compile(GOOD).spec_hash
+    assert good["spec_hash"] == engine.compile(GOOD).spec_hash
     assert (good["findings"], good["total"], good["error"]) == ("[]", 0, None)
     (finding,) = json.loads(bad["findings"])
     assert not bad["accepted"]
@@ -52,13 +52,13 @@ def test_a_row_that_holds_no_document_is_found_wrong_beside_its_neighbours() -> 
 
 
 def test_a_row_keeps_its_id_of_any_type_and_its_place() -> None:
-    specs = [random_spec(1, index).decode() for index in range(150)]
+    specs = [generate_spec(1, index).decode() for index in range(150)]
     for ids in ([f"n{index}" for index in range(150)], [{"a": index} for index in range(150)]):
         whole = partition(specs, ids=ids)
         cut = pa.concat_tables([whole.slice(0, 7), whole.slice(7)])
         result = validate_partition(cut)
         assert result.column("id").to_pylist() == ids
-        assert result.column("spec_hash").to_pylist() == [sim.compile(spec).spec_hash for spec in specs]
+        assert result.column("spec_hash").to_pylist() == [engine.compile(spec).spec_hash for spec in specs]
 
 
 @pytest.mark.parametrize("specs", [[], [GOOD.decode(), None]])
@@ -72,7 +72,7 @@ def test_the_columns_are_the_same_for_any_rows(specs: list[Any]) -> None:
 
 
 def test_a_dry_run_tells_what_was_counted() -> None:
-    options = BatchOptions(Level.DRY_RUN, DryRunOptions(max_runs=64))
+    options = BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64))
     good, bad = rows(validate_partition(partition([GOOD.decode(), BAD.decode()]), options))
     assert good["runs"] == 64
     assert good["fail_rate"] == good["lost"] / 64 > 0
@@ -80,15 +80,17 @@ def test_a_dry_run_tells_what_was_counted() -> None:
 
 
 def test_a_certificate_is_told_as_it_is_named() -> None:
-    options = BatchOptions(Level.CERTIFICATE, certificate=CertificateOptions(("idle",), max_runs=256))
+    options = BatchOptions(
+        ValidationLevel.CERTIFICATE, certificate=CertificateOptions(("idle",), max_runs=256)
+    )
     good, bad = rows(validate_partition(partition([GOOD.decode(), BAD.decode()]), options))
     assert json.loads(good["certificate"])["spec_hash"] == good["spec_hash"]
-    assert sim.canonical(json.loads(good["certificate"])).decode() == good["certificate"]
+    assert engine.canonicalize(json.loads(good["certificate"])).decode() == good["certificate"]
     assert bad["certificate"] is None
 
 
 def test_a_document_that_takes_too_long_has_an_error_and_no_verdict() -> None:
-    options = BatchOptions(Level.DRY_RUN, seconds=0)
+    options = BatchOptions(ValidationLevel.DRY_RUN, seconds=0)
     (row,) = rows(validate_partition(partition([GOOD.decode()]), options))
     assert not row["accepted"]
     assert row["error"].startswith("DRY_RUN_TOO_SLOW: ")

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Finding, InvalidArgumentError, ResourceExhaustedError, Severity
-from peripety.scenarios import batch
-from peripety.scenarios.batch import MAX_FINDINGS, BatchOptions, Verdict
-from peripety.scenarios.batch.model import verdict_on
-from peripety.scenarios.certificates.certifying import certificate_of
-from peripety.scenarios.certificates.document import encode
-from peripety.scenarios.model import DryRunOptions, Level
+from peripety.scenario import batch
+from peripety.scenario.batch import MAX_FINDINGS, BatchOptions, DocumentVerdict
+from peripety.scenario.batch.verdicts import build_verdict
+from peripety.scenario.certificate.certifier import build_certificate
+from peripety.scenario.certificate.types import encode
+from peripety.scenario.types import DryRunOptions, ValidationLevel
 from support.batches import (
     BYTES,
     CERTIFIED,
@@ -36,7 +36,8 @@ from support.specs import spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.workers import Worker
+    from peripety.core.concurrency import Executor
+
 
 STATIC = BatchOptions()
 FOUR = [("good", GOOD), ("easy", EASY), ("wrong", WRONG), ("bytes", BYTES)]
@@ -53,28 +54,28 @@ def test_each_document_is_judged_as_if_it_were_alone() -> None:
     assert found["good"].dry_run == program_of(GOOD).dry_run(runs=64)
     assert found["good"].spec_hash == program_of(GOOD).spec_hash
     assert {finding.code for finding in found["easy"].findings} == {"TOO_EASY", "IMPOSSIBLE_LOSS"}
-    assert list(found["wrong"].findings) == sim.validate(WRONG)
+    assert list(found["wrong"].findings) == engine.validate(WRONG)
     assert (found["bytes"].spec_hash, found["bytes"].findings[0].code) == ("", "INVALID_UTF8")
 
 
-def program_of(data: bytes) -> sim.Program:
-    return sim.compile(data)
+def program_of(data: bytes) -> engine.Program:
+    return engine.compile(data)
 
 
 def test_the_level_says_how_much_is_checked() -> None:
     nowhere = document(spec(loss_conditions=[{"id": "a", "when": {"<": [{"var": "state.x"}, 0]}}] * 2))
     documents = [("nowhere", nowhere), ("easy", EASY)]
-    levels = (Level.SCHEMA, Level.STATIC, Level.DRY_RUN)
+    levels = (ValidationLevel.SCHEMA, ValidationLevel.STATIC, ValidationLevel.DRY_RUN)
     accepted = {level: verdicts(documents, BatchOptions(level)) for level in levels}
-    assert accepted[Level.SCHEMA]["nowhere"].accepted
-    assert not accepted[Level.STATIC]["nowhere"].accepted
-    assert accepted[Level.STATIC]["easy"].accepted
-    assert not accepted[Level.DRY_RUN]["easy"].accepted
+    assert accepted[ValidationLevel.SCHEMA]["nowhere"].accepted
+    assert not accepted[ValidationLevel.STATIC]["nowhere"].accepted
+    assert accepted[ValidationLevel.STATIC]["easy"].accepted
+    assert not accepted[ValidationLevel.DRY_RUN]["easy"].accepted
 
 
 def test_the_highest_level_gives_the_certificate_that_the_document_gets_alone() -> None:
     found = verdicts([("good", GOOD), ("easy", EASY)], CERTIFIED)
-    alone = asyncio.run(certificate_of(program_of(GOOD), CERTIFIED.certificate, WORKERS))
+    alone = asyncio.run(build_certificate(program_of(GOOD), CERTIFIED.certificate, WORKERS))
     assert found["good"].certificate == encode(alone)
     assert set(found["good"].findings) == set(alone.findings)
     assert (found["easy"].certificate, found["easy"].findings[0].code) == (None, "TOO_EASY")
@@ -82,7 +83,7 @@ def test_the_highest_level_gives_the_certificate_that_the_document_gets_alone() 
 
 def test_options_of_the_dry_run_are_obeyed() -> None:
     how = DryRunOptions(persona="idle", seed=5, max_runs=100, horizon=2)
-    (verdict,) = verdicts([("good", GOOD)], BatchOptions(Level.DRY_RUN, how)).values()
+    (verdict,) = verdicts([("good", GOOD)], BatchOptions(ValidationLevel.DRY_RUN, how)).values()
     assert verdict.dry_run is not None
     assert (verdict.dry_run.persona, verdict.dry_run.seed, verdict.dry_run.horizon) == ("idle", 5, 2)
     assert verdict.dry_run.runs <= 100
@@ -90,14 +91,14 @@ def test_options_of_the_dry_run_are_obeyed() -> None:
 
 def test_many_findings_are_counted_and_the_worst_are_told() -> None:
     warnings = [Finding(f"W{index}", "", "may be", Severity.WARNING) for index in range(MAX_FINDINGS)]
-    verdict = verdict_on("", [*warnings, Finding("E", "", "is")])
+    verdict = build_verdict("", [*warnings, Finding("E", "", "is")])
     assert verdict.findings[0].code == "E"
     assert (len(verdict.findings), verdict.total) == (MAX_FINDINGS, MAX_FINDINGS + 1)
     assert not verdict.accepted
 
 
 def test_what_could_not_be_read_passes_through() -> None:
-    unread = Verdict(error=InvalidArgumentError("it is gone", code="UNREADABLE"))
+    unread = DocumentVerdict(error=InvalidArgumentError("it is gone", code="UNREADABLE"))
     found = dict(batch.validate([("unread", unread), ("good", GOOD)], STATIC))
     assert found["unread"] is unread
     assert found["good"].accepted
@@ -106,7 +107,7 @@ def test_what_could_not_be_read_passes_through() -> None:
 def test_what_is_the_same_is_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
     played = []
 
-    async def counting(name: str, _worker: Worker) -> None:
+    async def counting(name: str, _worker: Executor) -> None:
         played.append(name)
 
     playing_otherwise(monkeypatch, counting)
@@ -118,13 +119,13 @@ def test_what_is_the_same_is_played_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_findings_of_the_same_bytes_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = []
-    check_all = sim.check_all
+    check_all = engine.validate_many
 
-    def counting(documents: list[bytes], threads: int | None = None) -> list[sim.Checked]:
+    def counting(documents: list[bytes], threads: int | None = None) -> list[engine.ValidationResult]:
         checked.extend(documents)
         return check_all(documents, threads)
 
-    monkeypatch.setattr(sim, "check_all", counting)
+    monkeypatch.setattr(engine, "validate_many", counting)
     documents = [(index, WRONG) for index in range(300)]
     list(batch.validate(documents, STATIC, threads=1))
     assert len(checked) < 10
@@ -133,7 +134,7 @@ def test_findings_of_the_same_bytes_are_looked_for_once(monkeypatch: pytest.Monk
 def test_a_document_that_never_ends_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
 
-    async def stuck(name: str, worker: Worker) -> None:
+    async def stuck(name: str, worker: Executor) -> None:
         if name == "stuck":
             await worker.run(release.wait, 30)
 
@@ -152,7 +153,7 @@ def test_one_thread_goes_on_with_others_between_the_pieces_of_a_long_document(
 ) -> None:
     others_are_done = threading.Event()
 
-    async def long(name: str, worker: Worker) -> None:
+    async def long(name: str, worker: Executor) -> None:
         while name == "long" and not others_are_done.is_set():
             await worker.run(time.sleep, 0.005)
 
@@ -168,7 +169,7 @@ def test_one_thread_goes_on_with_others_between_the_pieces_of_a_long_document(
 
 def test_a_document_that_uses_up_its_time_is_an_error_and_no_verdict() -> None:
     documents = [("slow", GOOD), ("wrong", WRONG)]
-    found = verdicts(documents, BatchOptions(Level.DRY_RUN, seconds=1e-9))
+    found = verdicts(documents, BatchOptions(ValidationLevel.DRY_RUN, seconds=1e-9))
     error = found["slow"].error
     assert isinstance(error, ResourceExhaustedError)
     assert error.code == "DRY_RUN_TOO_SLOW"
@@ -177,8 +178,8 @@ def test_a_document_that_uses_up_its_time_is_an_error_and_no_verdict() -> None:
 
 
 def test_an_error_is_tried_again_by_the_next_batch(tmp_path: object) -> None:
-    hasty = BatchOptions(Level.DRY_RUN, DICE.dry_run, seconds=1e-9)
-    ledger = batch.Ledger(hasty)
+    hasty = BatchOptions(ValidationLevel.DRY_RUN, DICE.dry_run, seconds=1e-9)
+    ledger = batch.SqliteVerdictCache(hasty)
     assert verdicts([("good", GOOD)], hasty, memory=ledger)["good"].error
     assert verdicts([("good", GOOD)], DICE, memory=ledger)["good"].accepted
     ledger.close()
@@ -187,7 +188,7 @@ def test_an_error_is_tried_again_by_the_next_batch(tmp_path: object) -> None:
 def test_a_defect_is_an_error_of_the_one_document_that_shows_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def defective(name: str, _worker: Worker) -> None:
+    async def defective(name: str, _worker: Executor) -> None:
         if name == "odd":
             raise ZeroDivisionError("private words")
 
@@ -203,14 +204,14 @@ def test_a_defect_is_an_error_of_the_one_document_that_shows_it(
 def test_a_defect_in_checking_is_an_error_of_the_one_document_that_shows_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    check_all = sim.check_all
+    check_all = engine.validate_many
 
-    def defective(documents: list[bytes], threads: int | None = None) -> list[sim.Checked]:
+    def defective(documents: list[bytes], threads: int | None = None) -> list[engine.ValidationResult]:
         if BYTES in documents:
             raise RecursionError
         return check_all(documents, threads)
 
-    monkeypatch.setattr("peripety.sim.check_all", defective)
+    monkeypatch.setattr("peripety.engine.validate_many", defective)
     found = verdicts(FOUR, STATIC, threads=1)
     assert found["bytes"].error is not None
     assert found["good"].accepted
@@ -265,7 +266,7 @@ def test_what_the_source_raises_comes_after_what_it_gave() -> None:
 def test_closing_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     played = []
 
-    async def counting(name: str, worker: Worker) -> None:
+    async def counting(name: str, worker: Executor) -> None:
         played.append(name)
         await worker.run(time.sleep, 0.01)
 

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import ResourceExhaustedError
-from peripety.scenarios.batch.turns import ByHand, Stepped
-from peripety.scenarios.gate import verdict_of
-from peripety.scenarios.model import DryRunOptions
+from peripety.scenario.batch.validator import InlineExecutor, SteppableTask
+from peripety.scenario.dry_run.difficulty_gate import evaluate_to_verdict
+from peripety.scenario.types import DryRunOptions
 from support.scenarios import WORKERS, chance, program
 
 if TYPE_CHECKING:
-    from peripety.scenarios.gate import Verdict
+    from peripety.scenario.dry_run.difficulty_gate import GateVerdict
+
 
 CLOSE = program(chance(0.25))
 OPTIONS = DryRunOptions(max_runs=200)
 
 
-def stepped(seconds: float = 60) -> Stepped[Verdict]:
-    return Stepped(verdict_of(CLOSE, OPTIONS, ByHand(seconds)))
+def stepped(seconds: float = 60) -> SteppableTask[GateVerdict]:
+    return SteppableTask(evaluate_to_verdict(CLOSE, OPTIONS, InlineExecutor(seconds)))
 
 
 async def test_what_comes_of_it_is_what_a_loop_and_threads_come_to() -> None:
@@ -30,7 +31,7 @@ async def test_what_comes_of_it_is_what_a_loop_and_threads_come_to() -> None:
     steps = 1
     while not work.step():
         steps += 1
-    assert work.result == await verdict_of(CLOSE, OPTIONS, WORKERS)
+    assert work.result == await evaluate_to_verdict(CLOSE, OPTIONS, WORKERS)
     assert steps > 3
 
 
@@ -38,11 +39,11 @@ def test_a_piece_waits_for_its_turn() -> None:
     done: list[str] = []
 
     async def pieces() -> None:
-        worker = ByHand(60)
+        worker = InlineExecutor(60)
         await worker.run(done.append, "a")
         await worker.run(done.append, "b")
 
-    work = Stepped(pieces())
+    work = SteppableTask(pieces())
     assert (work.step(), done) == (False, ["a"])
     assert (work.step(), done) == (True, ["a", "b"])
 
@@ -58,11 +59,11 @@ def test_time_is_counted_while_a_piece_is_done_and_not_while_it_waits(
         now += seconds
 
     async def pieces() -> None:
-        worker = ByHand(3)
+        worker = InlineExecutor(3)
         for _ in range(3):
             await worker.run(taking, 1.5)
 
-    work = Stepped(pieces())
+    work = SteppableTask(pieces())
     work.step()
     now += 100
     work.step()

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, SpecError
-from peripety.scenarios.certificates.checking import Comparison, check
-from peripety.scenarios.certificates.document import encode
-from peripety.scenarios.model import Progress
+from peripety.scenario.certificate.certifier import CertificateComparison, verify_certificate
+from peripety.scenario.certificate.types import encode
+from peripety.scenario.types import Progress
 from support.certificates import certified, certified_alone, contest
 from support.scenarios import WORKERS, document
 from support.specs import action
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 SPEC = document(contest())
 
@@ -27,17 +28,17 @@ def right() -> bytes:
     return encode(certified_alone(contest()))
 
 
-async def compared(certificate: bytes, spec: bytes = SPEC) -> Comparison:
-    (*progress, last) = [event async for event in check(certificate, spec, WORKERS)]
+async def compared(certificate: bytes, spec: bytes = SPEC) -> CertificateComparison:
+    (*progress, last) = [event async for event in verify_certificate(certificate, spec, WORKERS)]
     assert all(isinstance(event, Progress) for event in progress)
-    assert isinstance(last, Comparison)
+    assert isinstance(last, CertificateComparison)
     return last
 
 
 def forged(right: bytes, change: Callable[[Any], None]) -> bytes:
     value = json.loads(right)
     change(value)
-    return sim.canonical(value)
+    return engine.canonicalize(value)
 
 
 async def test_the_right_certificate_matches(right: bytes) -> None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
+from peripety.engine import ActionCall, Proof
 from peripety.errors import Finding, InvalidArgumentError, Severity
-from peripety.scenarios.certificates.document import certificate_hash, decode, encode
-from peripety.sim import ActionCall, Proof
+from peripety.scenario.certificate.types import certificate_hash, decode, encode
 from support.certificates import certified_alone, contest
 
 if TYPE_CHECKING:
-    from peripety.scenarios.certificates.model import Certificate
+    from peripety.scenario.certificate.types import Certificate
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ async def test_a_witness_keeps_its_values(certificate: Certificate, value: Any) 
 
 async def test_it_is_canonical_and_named_by_its_hash(certificate: Certificate) -> None:
     document = encode(certificate)
-    assert document == sim.canonical(json.loads(document))
+    assert document == engine.canonicalize(json.loads(document))
     assert certificate_hash(document) == hashlib.sha256(document).hexdigest()
 
 
@@ -79,7 +79,7 @@ def without(key: str) -> Any:
     ],
 )
 async def test_anything_else_is_refused(certificate: Certificate, change: Any) -> None:
-    changed = sim.canonical(change(json.loads(encode(certificate))))
+    changed = engine.canonicalize(change(json.loads(encode(certificate))))
     with pytest.raises(InvalidArgumentError) as caught:
         decode(changed)
     assert caught.value.code == "CERTIFICATE_INVALID"

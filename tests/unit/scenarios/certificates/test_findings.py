@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.engine import PERSONAS, Proof, RuleError
 from peripety.errors import Severity
-from peripety.scenarios.certificates.findings import Evidence, findings
-from peripety.scenarios.certificates.model import (
+from peripety.scenario.certificate.statistics import CertificateInputs, find_issues
+from peripety.scenario.certificate.types import (
     ActionCount,
     CertificateVerdict,
     NamedCount,
     PersonaReport,
     Rate,
 )
-from peripety.scenarios.gate import Verdict
-from peripety.sim import PERSONAS, Proof, RuleError
+from peripety.scenario.dry_run.difficulty_gate import GateVerdict
 from support.certificates import FEWEST, certified, contest
 from support.scenarios import program
 from support.specs import action, event
 
 if TYPE_CHECKING:
+    from peripety.engine import Persona
     from peripety.errors import Finding
-    from peripety.scenarios.certificates.model import Certificate
-    from peripety.sim import Persona
+    from peripety.scenario.certificate.types import Certificate
 
 
 def codes(certificate: Certificate) -> set[str]:
@@ -92,7 +92,7 @@ def test_a_rule_that_failed_only_in_the_runs_of_the_gate_refuses_as_well() -> No
     rules = program(contest())
     fine = rules.dry_run(runs=64)
     broken = replace(fine, runs=128, errors=(RuleError("EMPTY_ARRAY", "/actions/0/effects/0", "nothing"),))
-    found = findings(Evidence(rules.spec, Verdict(broken, ()), [fine], everybody(), (), ()))
+    found = find_issues(CertificateInputs(rules.spec, GateVerdict(broken, ()), [fine], everybody(), (), ()))
     assert the("EMPTY_ARRAY", found).message.endswith("it failed 1 times in 128 runs")
 
 
@@ -122,8 +122,8 @@ def report(persona: Persona, **changes: Any) -> PersonaReport:
 
 def found_in(*reports: PersonaReport, proofs: tuple[Proof, ...] = ()) -> tuple[Finding, ...]:
     rules = program(contest())
-    gate = Verdict(rules.dry_run(runs=64), ())
-    return findings(Evidence(rules.spec, gate, [gate.report], reports, (), proofs))
+    gate = GateVerdict(rules.dry_run(runs=64), ())
+    return find_issues(CertificateInputs(rules.spec, gate, [gate.report], reports, (), proofs))
 
 
 def everybody(**changes: Any) -> list[PersonaReport]:

@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety import context
+from peripety.core import call_context
+from peripety.engine import PERSONAS
 from peripety.errors import InvalidArgumentError, ResourceExhaustedError
-from peripety.scenarios import runs as pieces
-from peripety.scenarios.certificates.measuring import measure, most_runs
-from peripety.scenarios.certificates.model import MOST_RUNS, CertificateOptions, Rate
-from peripety.scenarios.checks import check_certificate_options
-from peripety.scenarios.rates import interval
-from peripety.sim import PERSONAS
+from peripety.scenario.certificate.statistics import max_runs_of, sample_persona
+from peripety.scenario.certificate.types import MAX_RUNS, CertificateOptions, Rate
+from peripety.scenario.dry_run import simulation as pieces
+from peripety.scenario.dry_run.rate_interval import rate_interval
+from peripety.scenario.validation import validate_certificate_options
 from support.certificates import contest
 from support.scenarios import WORKERS, chance, program
 
 if TYPE_CHECKING:
-    from peripety.sim import DryRunReport, Persona, Program
+    from peripety.engine import DryRunReport, Persona, Program
+
 
 LOOKS = (256, 512, 1024, 2048, 4096, 8192, 9604)
 FULL = CertificateOptions()
@@ -27,7 +28,7 @@ FULL = CertificateOptions()
 async def measured(
     rules: Program, persona: Persona = "idle", options: CertificateOptions = FULL
 ) -> list[DryRunReport]:
-    return [report async for report in measure(rules, persona, options, {}, WORKERS)]
+    return [report async for report in sample_persona(rules, persona, options, {}, WORKERS)]
 
 
 @pytest.mark.parametrize("rate", [0.06, 0.25, 0.5, 0.95])
@@ -39,16 +40,16 @@ async def test_runs_stop_at_the_first_look_that_shows_enough(rate: float) -> Non
     assert looked[-1] == report.runs
     widths = []
     for look in looked:
-        low, high = interval(program(chance(rate)).dry_run(runs=look, persona="idle").lost, look)
+        low, high = rate_interval(program(chance(rate)).dry_run(runs=look, persona="idle").lost, look)
         widths.append((high - low) / 2)
     assert widths[-1] <= 0.01
     assert all(width > 0.01 for width in widths[:-1])
 
 
-@pytest.mark.parametrize("lost", range(0, MOST_RUNS + 1, 97))
+@pytest.mark.parametrize("lost", range(0, MAX_RUNS + 1, 97))
 def test_the_last_look_is_enough_for_any_rate(lost: int) -> None:
-    for total, half_width in ((MOST_RUNS, 0.01), (600, 0.04)):
-        low, high = interval(lost * total // MOST_RUNS, total)
+    for total, half_width in ((MAX_RUNS, 0.01), (600, 0.04)):
+        low, high = rate_interval(lost * total // MAX_RUNS, total)
         assert (high - low) / 2 <= half_width
 
 
@@ -59,7 +60,7 @@ async def test_no_more_runs_are_played_than_are_allowed() -> None:
 
 
 def test_who_searches_plays_fewer_runs() -> None:
-    assert {persona: most_runs(persona, FULL) for persona in PERSONAS} == {
+    assert {persona: max_runs_of(persona, FULL) for persona in PERSONAS} == {
         "idle": 9604,
         "random": 9604,
         "greedy": 9604,
@@ -67,7 +68,7 @@ def test_who_searches_plays_fewer_runs() -> None:
         "planner": 600,
         "saboteur": 9604,
     }
-    assert most_runs("planner", CertificateOptions(max_runs=64)) == 64
+    assert max_runs_of("planner", CertificateOptions(max_runs=64)) == 64
 
 
 async def test_pieces_show_in_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,14 +85,14 @@ async def test_pieces_show_in_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_runs_are_counted_in_detail() -> None:
     rules = program(contest())
     options = CertificateOptions(max_runs=64)
-    (*_, report) = [r async for r in measure(rules, "random", options, {"state.a": 2.0}, WORKERS)]
+    (*_, report) = [r async for r in sample_persona(rules, "random", options, {"state.a": 2.0}, WORKERS)]
     assert report == rules.dry_run(runs=64, detail=True, watch={"state.a": 2.0})
     assert report.detail is not None
     assert set(report.detail.moves) == {"state.a"}
 
 
 async def test_who_takes_too_long_is_named() -> None:
-    context.enter_call(request_id=None, timeout=0.0)
+    call_context.begin_call(request_id=None, timeout=0.0)
     with pytest.raises(ResourceExhaustedError, match="the greedy persona") as caught:
         await measured(program(contest()), "greedy")
     assert caught.value.code == "DRY_RUN_TOO_SLOW"
@@ -100,7 +101,7 @@ async def test_who_takes_too_long_is_named() -> None:
 @pytest.mark.parametrize("options", [{"max_runs": 63}, {"max_runs": 9605}, {"seed": -1}, {"horizon": 0}])
 def test_options_out_of_range_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        check_certificate_options(CertificateOptions(**options), "here")  # type: ignore[arg-type]
+        validate_certificate_options(CertificateOptions(**options), "here")  # type: ignore[arg-type]
     assert [violation.field for violation in caught.value.violations] == [f"here.{next(iter(options))}"]
 
 

@@ -10,16 +10,15 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 from peripety.errors import Finding
-from peripety.scenarios.certificates.model import NamedCount, TurnCount
-from peripety.scenarios.certificates.report.drawing import style
-from peripety.scenarios.certificates.report.page import page
-from peripety.scenarios.certificates.report.plots import plots
-from peripety.scenarios.drawing.frame import standalone
-from peripety.scenarios.drawing.markup import xml
+from peripety.scenario.certificate.plots import draw_plots, load_style
+from peripety.scenario.certificate.report import render_page
+from peripety.scenario.certificate.types import NamedCount, TurnCount
+from peripety.scenario.rendering.markup import render_xml, with_style
 from support.certificates import certified_alone, contest
 
 if TYPE_CHECKING:
-    from peripety.scenarios.certificates.model import Certificate
+    from peripety.scenario.certificate.types import Certificate
+
 
 HOSTILE = "</style><script>alert(1)</script>\"' & \x00\u202e"
 PLOTS = {"fail-rates", "survival", "loss-causes", "loss-turns"}
@@ -31,30 +30,30 @@ def certificate() -> Certificate:
 
 
 async def test_it_needs_neither_scripts_nor_a_network(certificate: Certificate) -> None:
-    text = page(certificate, contest()).decode()
+    text = render_page(certificate, contest()).decode()
     assert "<script" not in text
     assert not re.findall(r"(?:src|href)=|url\(|@import", text)
     assert set(re.findall(r"https?://[^\"]*", text)) == {"http://www.w3.org/2000/svg"}
 
 
 async def test_the_same_certificate_gives_the_same_bytes(certificate: Certificate) -> None:
-    assert page(certificate, contest()) == page(certificate, contest())
+    assert render_page(certificate, contest()) == render_page(certificate, contest())
 
 
 async def test_light_and_dark_are_both_at_hand(certificate: Certificate) -> None:
-    assert page(certificate, contest()).count(b"prefers-color-scheme: dark") == 2
+    assert render_page(certificate, contest()).count(b"prefers-color-scheme: dark") == 2
 
 
 async def test_style_sheets_arrive_as_they_were_written(certificate: Certificate) -> None:
-    text = page(certificate, contest()).decode()
-    assert style("page") in text
-    assert style("plots") in text
-    for svg in plots(certificate).values():
-        assert style("plots") in xml(standalone(svg, style("plots"))).decode()
+    text = render_page(certificate, contest()).decode()
+    assert load_style("page") in text
+    assert load_style("plots") in text
+    for svg in draw_plots(certificate).values():
+        assert load_style("plots") in render_xml(with_style(svg, load_style("plots"))).decode()
 
 
 async def test_each_plot_says_what_it_shows_and_has_its_figures_in_a_table(certificate: Certificate) -> None:
-    text = page(certificate, contest()).decode()
+    text = render_page(certificate, contest()).decode()
     for name in PLOTS:
         assert f'aria-labelledby="{name}-title {name}-desc"' in text
         assert f'<title id="{name}-title">' in text
@@ -76,17 +75,17 @@ async def test_what_a_specification_says_is_text(certificate: Certificate) -> No
         personas=renamed,
         findings=(Finding("CODE", f"/{HOSTILE}", HOSTILE),),
     )
-    text = page(hostile, {"name": HOSTILE}).decode()
+    text = render_page(hostile, {"name": HOSTILE}).decode()
     assert "<script" not in text
     assert "\x00" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
 
 
 async def test_drawings_stand_alone(certificate: Certificate) -> None:
-    drawn = plots(certificate)
+    drawn = draw_plots(certificate)
     assert set(drawn) == PLOTS
     for svg in drawn.values():
-        root = fromstring(xml(standalone(svg, style("plots"))))  # noqa: S314 - we wrote it
+        root = fromstring(render_xml(with_style(svg, load_style("plots"))))  # noqa: S314 - we wrote it
         assert root.tag.endswith("}svg")
         assert root.find("{http://www.w3.org/2000/svg}style") is not None
 
@@ -96,7 +95,7 @@ async def test_the_curve_falls_where_runs_are_lost(certificate: Certificate) -> 
     idle, *others = certificate.personas
     lost = (TurnCount(2, 16), TurnCount(4, 32))
     changed = replace(certificate, personas=(replace(idle, loss_turns=lost), *others))
-    (path,) = [p for p in plots(changed)["survival"].iter("path") if p.findtext("title") == "idle"]
+    (path,) = [p for p in draw_plots(changed)["survival"].iter("path") if p.findtext("title") == "idle"]
     places = re.fullmatch(r"M100\.0 (\S+)H(\S+)V(\S+)H(\S+)V(\S+)H700\.0", path.get("d", ""))
     assert horizon == 6
     assert places is not None
@@ -110,4 +109,4 @@ async def test_a_certificate_without_losses_can_be_drawn(certificate: Certificat
         replace(report, loss_turns=(), losses=tuple(NamedCount(loss.id, 0) for loss in report.losses))
         for report in certificate.personas
     )
-    assert b"<svg" in page(replace(certificate, personas=spared), contest())
+    assert b"<svg" in render_page(replace(certificate, personas=spared), contest())

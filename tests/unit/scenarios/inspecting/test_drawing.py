@@ -12,20 +12,16 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
-from peripety import sim
-from peripety.scenarios.inspecting.drawing.columns import columns
-from peripety.scenarios.inspecting.drawing.labels import cells, wrapped
-from peripety.scenarios.inspecting.drawing.links import links
-from peripety.scenarios.inspecting.drawing.mermaid import mermaid
-from peripety.scenarios.inspecting.drawing.ordering import ordered
-from peripety.scenarios.inspecting.drawing.placing import placed
-from peripety.scenarios.inspecting.drawing.svg import svg
-from peripety.scenarios.inspecting.graph import rule_graph
-from peripety.scenarios.inspecting.inspecting import inspect
-from peripety.scenarios.inspecting.model import Inspection
-from peripety.scenarios.model import DryRunOptions
-from peripety.scenarios.random_specs import random_spec
-from peripety.workers import Workers
+from peripety import engine
+from peripety.core.concurrency import WorkerPool
+from peripety.scenario.rule_graph.activity import inspect_program
+from peripety.scenario.rule_graph.graph import Inspection, build_graph
+from peripety.scenario.rule_graph.layout import layout_nodes, reduce_crossings
+from peripety.scenario.rule_graph.mermaid import render_mermaid
+from peripety.scenario.rule_graph.shapes import assign_columns, bundle_edges, count_cells, wrap_label
+from peripety.scenario.rule_graph.svg import render_svg
+from peripety.scenario.spec_generator.generator import generate_spec
+from peripety.scenario.types import DryRunOptions
 from support.specs import action, full_spec, spec
 
 HOSTILE = "</style><script>alert(1)</script>\"'`;|#quot; & \x00\u202e"
@@ -37,8 +33,8 @@ def inspected(document: dict[str, Any] | bytes, runs: int = 64) -> Inspection:
 
     async def last() -> Inspection:
         options = DryRunOptions(max_runs=runs) if runs else None
-        with closing(Workers()) as workers:
-            found = [event async for event in inspect(sim.compile(data), options, workers)][-1]
+        with closing(WorkerPool()) as workers:
+            found = [event async for event in inspect_program(engine.compile(data), options, workers)][-1]
         assert isinstance(found, Inspection)
         return found
 
@@ -51,7 +47,7 @@ def full() -> Inspection:
 
 
 def drawn(inspection: Inspection) -> Element:
-    return fromstring(svg(inspection))  # noqa: S314 - we wrote it
+    return fromstring(render_svg(inspection))  # noqa: S314 - we wrote it
 
 
 def texts(root: Element) -> list[str]:
@@ -59,15 +55,15 @@ def texts(root: Element) -> list[str]:
 
 
 def test_a_drawing_needs_neither_scripts_nor_a_network(full: Inspection) -> None:
-    text = svg(full).decode()
+    text = render_svg(full).decode()
     assert "<script" not in text
     assert not re.findall(r"(?:src|href)=|url\(|@import", text)
     assert set(re.findall(r"https?://[^\"]*", text)) == {"http://www.w3.org/2000/svg"}
 
 
 def test_the_same_inspection_gives_the_same_bytes(full: Inspection) -> None:
-    assert svg(full) == svg(full)
-    assert mermaid(full) == mermaid(full)
+    assert render_svg(full) == render_svg(full)
+    assert render_mermaid(full) == render_mermaid(full)
 
 
 def test_light_and_dark_are_both_at_hand_on_a_ground_of_its_own(full: Inspection) -> None:
@@ -94,7 +90,7 @@ def test_every_link_is_drawn_with_its_kind(full: Inspection) -> None:
         for group in drawn(full).iter(f"{SVG}g")
         if (group.get("class") or "").startswith("link ") and group.find(f"{SVG}title") is not None
     ]
-    assert sorted(lines) == sorted(link.kind.value for link in links(full.graph))
+    assert sorted(lines) == sorted(link.kind.value for link in bundle_edges(full.graph))
 
 
 def test_the_description_names_every_rule(full: Inspection) -> None:
@@ -108,7 +104,7 @@ def test_words_of_a_stranger_stay_words() -> None:
     inspection = inspected(spec(name=HOSTILE, actions=[hostile], state={HOSTILE[:20]: 1}), runs=0)
     root = drawn(inspection)
     assert [element.tag for element in root.iter() if "script" in element.tag] == []
-    flowchart = mermaid(inspection)
+    flowchart = render_mermaid(inspection)
     assert "<script" not in flowchart
     (label,) = re.findall(r'n\d+\["(.*?)"\]$', flowchart, re.MULTILINE)
     assert not set("<>'`;|").intersection(re.sub(r"#\d+;", "", label))
@@ -118,17 +114,17 @@ def test_without_runs_nothing_is_called_cold() -> None:
     inspection = inspected(full_spec(), runs=0)
     root = drawn(inspection)
     assert not any("never" in (group.get("class") or "") for group in root.iter(f"{SVG}g"))
-    assert "classDef" not in mermaid(inspection)
+    assert "classDef" not in render_mermaid(inspection)
     assert all("at work" not in text for text in texts(root))
 
 
 @pytest.mark.parametrize("index", range(6))
 def test_nothing_lies_on_anything_else(index: int) -> None:
-    graph = rule_graph(sim.parse(random_spec(3, index)))
-    lines = links(graph)
+    graph = build_graph(engine.parse(generate_spec(3, index)))
+    lines = bundle_edges(graph)
     notes = {node.node_id: ["100 % of turns (1,024)"] for node in graph.nodes}
-    places = placed(ordered(columns(graph), lines), lines, notes)
-    for side in (columns(graph).left, columns(graph).middle, columns(graph).right):
+    places = layout_nodes(reduce_crossings(assign_columns(graph), lines), lines, notes)
+    for side in (assign_columns(graph).left, assign_columns(graph).middle, assign_columns(graph).right):
         boxes = [
             places.boxes[node.node_id]
             for section in side
@@ -147,13 +143,13 @@ def test_nothing_lies_on_anything_else(index: int) -> None:
 
 @pytest.mark.parametrize("index", range(6))
 def test_a_flowchart_has_every_node_and_every_link(index: int) -> None:
-    inspection = inspected(random_spec(3, index), runs=0)
-    lines = mermaid(inspection).splitlines()
+    inspection = inspected(generate_spec(3, index), runs=0)
+    lines = render_mermaid(inspection).splitlines()
     scheduled = [edge for edge in inspection.graph.edges if edge.kind.value == "schedules"]
     assert lines[0] == "flowchart LR"
     assert sum(line.startswith("    n") for line in lines) == len(inspection.graph.nodes)
     arrows = [line for line in lines if re.search(r" (<?-->|-\.->?)", line)]
-    assert len(arrows) == len(links(inspection.graph)) + len(scheduled)
+    assert len(arrows) == len(bundle_edges(inspection.graph)) + len(scheduled)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +167,6 @@ def test_a_flowchart_has_every_node_and_every_link(index: int) -> None:
     ],
 )
 def test_labels_are_broken_where_they_can_be(text: str, lines: list[str]) -> None:
-    made = wrapped(text, 10, 2)
+    made = wrap_label(text, 10, 2)
     assert made == lines
-    assert all(cells(line) <= 10 for line in made)
+    assert all(count_cells(line) <= 10 for line in made)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import ResourceExhaustedError
-from peripety.scenarios.inspecting.graph import rule_graph
-from peripety.scenarios.inspecting.model import Edge, EdgeKind, NodeKind
-from peripety.scenarios.inspecting.touching import read_paths
+from peripety.scenario.rule_graph.graph import EdgeKind, GraphEdge, NodeKind, build_graph, find_read_paths
 from support.specs import action, at_most, event, full_spec, spec
 
 if TYPE_CHECKING:
-    from peripety.scenarios.inspecting.model import Graph
+    from peripety.scenario.rule_graph.graph import RuleGraph
+
 
 READS, RAISES, LOWERS = EdgeKind.READS, EdgeKind.RAISES, EdgeKind.LOWERS
 WRITES, SCHEDULES = EdgeKind.WRITES, EdgeKind.SCHEDULES
@@ -21,16 +20,16 @@ WRITES, SCHEDULES = EdgeKind.WRITES, EdgeKind.SCHEDULES
 
 def done_by(effects: list[dict[str, Any]], **more: Any) -> set[tuple[str, EdgeKind]]:
     """What the only action of a scenario does to what."""
-    graph = rule_graph(spec(actions=[action("act", effects, **more)]))
+    graph = build_graph(spec(actions=[action("act", effects, **more)]))
     return {(edge.target, edge.kind) for edge in graph.edges if edge.source == "/actions/0"}
 
 
-def ids(graph: Graph, kind: NodeKind) -> list[str]:
+def ids(graph: RuleGraph, kind: NodeKind) -> list[str]:
     return [node.node_id for node in graph.nodes if node.kind is kind]
 
 
 def test_each_rule_is_a_node_in_the_order_of_the_specification() -> None:
-    graph = rule_graph(full_spec())
+    graph = build_graph(full_spec())
     kinds = list(dict.fromkeys(node.kind for node in graph.nodes))
     assert kinds == [
         NodeKind.QUANTITY,
@@ -50,7 +49,7 @@ def test_rules_go_by_their_names_and_quantities_by_their_paths() -> None:
         {"op": "inc", "path": "state.a", "value": 1},
         {"op": "inc", "path": 'state["odd key"]', "value": 1},
     ]
-    graph = rule_graph(
+    graph = build_graph(
         spec(state={"a": 1, "odd key": 1}, actions=[{**action("x", written), "name": "Do X"}, action("y")])
     )
     labels = [node.label for node in graph.nodes]
@@ -118,25 +117,25 @@ def test_what_is_scheduled_is_a_node_of_its_own_however_deep() -> None:
         "effects": [{"op": "dec", "path": "state.b", "value": 1}],
     }
     outer = {"op": "schedule", "id": "next", "after": 1, "effects": [{"op": "addlog", "message": "m"}, inner]}
-    graph = rule_graph(spec(random_events=[event("e", [outer])]))
+    graph = build_graph(spec(random_events=[event("e", [outer])]))
     place = "/random_events/0/effects/0"
     assert ids(graph, NodeKind.SCHEDULE) == [place, f"{place}/effects/1"]
     assert [edge for edge in graph.edges if "random_events" in edge.source] == [
-        Edge("/random_events/0", place, SCHEDULES),
-        Edge(place, f"{place}/effects/1", SCHEDULES),
-        Edge(f"{place}/effects/1", "state.b", LOWERS),
+        GraphEdge("/random_events/0", place, SCHEDULES),
+        GraphEdge(place, f"{place}/effects/1", SCHEDULES),
+        GraphEdge(f"{place}/effects/1", "state.b", LOWERS),
     ]
 
 
 def test_decay_lowers_and_a_negative_one_raises() -> None:
     decay = {"state.a": 0.5, "state.b": -0.5}
-    graph = rule_graph(spec(negativity_budget={"min_fail_rate": 0.25, "decay_per_turn": decay}))
+    graph = build_graph(spec(negativity_budget={"min_fail_rate": 0.25, "decay_per_turn": decay}))
     found = {(edge.target, edge.kind) for edge in graph.edges if "decay" in edge.source}
     assert found == {("state.a", LOWERS), ("state.b", RAISES)}
 
 
 def test_what_no_rule_touches_is_not_drawn() -> None:
-    graph = rule_graph(spec(loss_conditions=[at_most("low", "state.b", 0), at_most("same", "state.b", 0)]))
+    graph = build_graph(spec(loss_conditions=[at_most("low", "state.b", 0), at_most("same", "state.b", 0)]))
     assert ids(graph, NodeKind.QUANTITY) == ["state.a", "state.b"]
 
 
@@ -157,7 +156,7 @@ def test_what_no_rule_touches_is_not_drawn() -> None:
     ],
 )
 def test_an_expression_reads_what_it_names_of_the_state(logic: Any, paths: list[str]) -> None:
-    assert [".".join(map(str, path)) for path in read_paths(logic)] == paths
+    assert [".".join(map(str, path)) for path in find_read_paths(logic)] == paths
 
 
 def test_a_graph_that_nobody_could_look_through_is_refused() -> None:
@@ -166,4 +165,4 @@ def test_a_graph_that_nobody_could_look_through_is_refused() -> None:
     effects = [{"op": "inc", "path": f"state.{name}", "value": 1} for name in names]
     document = spec(state=dict.fromkeys(names, 1), actions=[*whole, action("all", effects)])
     with pytest.raises(ResourceExhaustedError, match="more than 20,000 edges"):
-        rule_graph(document)
+        build_graph(document)

@@ -7,19 +7,18 @@ import json
 from contextlib import closing
 from typing import Any
 
-from peripety import sim
-from peripety.scenarios.inspecting.heat import LEVELS, heat_levels, told_heat
-from peripety.scenarios.inspecting.inspecting import inspect
-from peripety.scenarios.inspecting.model import Inspection
-from peripety.scenarios.model import DryRunOptions
-from peripety.workers import Workers
+from peripety import engine
+from peripety.core.concurrency import WorkerPool
+from peripety.scenario.rule_graph.activity import LEVELS, activity_levels, describe_activity, inspect_program
+from peripety.scenario.rule_graph.graph import Inspection
+from peripety.scenario.types import DryRunOptions
 from support.scenarios import chance
 from support.specs import action, at_most, event, never, spec
 
 
 async def _inspected(document: dict[str, Any], options: DryRunOptions | None) -> Inspection:
-    with closing(Workers()) as workers:
-        events = inspect(sim.compile(json.dumps(document).encode()), options, workers)
+    with closing(WorkerPool()) as workers:
+        events = inspect_program(engine.compile(json.dumps(document).encode()), options, workers)
         last = [event async for event in events][-1]
     assert isinstance(last, Inspection)
     return last
@@ -32,7 +31,7 @@ def inspected(runs: int | None = 64, **parts: Any) -> Inspection:
 
 
 def told(inspection: Inspection) -> dict[str, str]:
-    return {node.label: told_heat(node, inspection) for node in inspection.graph.nodes}
+    return {node.label: describe_activity(node, inspection) for node in inspection.graph.nodes}
 
 
 def test_rules_are_as_hot_as_the_report_says() -> None:
@@ -97,7 +96,7 @@ def test_levels_compare_what_is_counted_alike() -> None:
         actions=[action("a"), action("b"), action("c", preconditions={"<": [1, 0]})],
         random_events=[event("e", weight=0.05)],
     )
-    levels = {node.label: heat_levels(inspection)[node.node_id] for node in inspection.graph.nodes}
+    levels = {node.label: activity_levels(inspection)[node.node_id] for node in inspection.graph.nodes}
     assert max(levels["a"], levels["b"]) == LEVELS
     assert levels["c"] == 0
     assert levels["e"] == LEVELS
@@ -108,4 +107,4 @@ def test_without_runs_there_is_no_heat() -> None:
     assert inspection.report is None
     assert not inspection.heat
     assert set(told(inspection).values()) == {""}
-    assert set(heat_levels(inspection).values()) == {0}
+    assert set(activity_levels(inspection).values()) == {0}

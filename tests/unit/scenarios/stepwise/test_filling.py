@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from peripety.authoring.assembling.gauges import helps
-from peripety.authoring.blueprint import Action, Blueprint, Event, Flow
-from peripety.scenarios.stepwise.filling import fillings
+from peripety.author.blueprint import Action, Blueprint, Event, Flow
+from peripety.author.spec_builder.quantities import is_beneficial
+from peripety.scenario.outline_authoring.outline_author import fill_gaps
 from support import stepwise
 
 OUTLINED, COMPOSED = stepwise.outlined(), stepwise.by_rules()
@@ -17,12 +17,12 @@ FUEL, GAUGE, DRIFT = "Fuel (reserve)", "Gauge (condition)", "Drift (pressure)"
 
 
 def is_good(flow: Flow) -> bool:
-    return helps(ROLES[flow.quantity], rises=flow.rises)
+    return is_beneficial(ROLES[flow.quantity], rises=flow.rises)
 
 
 def filled(blueprint: Blueprint) -> Blueprint:
     """The filling that leaves most to the model."""
-    return next(fillings(blueprint, COMPOSED))
+    return next(fill_gaps(blueprint, COMPOSED))
 
 
 def test_actions_without_changes_get_a_gain_and_a_price() -> None:
@@ -63,7 +63,7 @@ def test_an_action_that_gives_nothing_is_turned_around(name: str, rises: bool) -
 
 
 def test_rules_stand_beside_what_the_model_said_and_then_in_its_place() -> None:
-    first, beside, instead = fillings(OUTLINED, COMPOSED)
+    first, beside, instead = fill_gaps(OUTLINED, COMPOSED)
     assert beside.actions == (*first.actions, *COMPOSED.actions)
     assert beside.events == (*first.events, *COMPOSED.events)
     assert (instead.actions, instead.events) == (COMPOSED.actions, COMPOSED.events)

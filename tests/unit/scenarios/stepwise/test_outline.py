@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
-from peripety.authoring.blueprint import Role
-from peripety.authoring.composing.cast import FEWEST
-from peripety.authoring.reading.terms import Term
-from peripety.scenarios.stepwise.outline import OUTLINE, matter_of, outlined, question_about
-from peripety.sim.schema import check
+from peripety.author.blueprint import Role
+from peripety.author.blueprint_builder import MIN_TERMS
+from peripety.author.text_analysis.terms import Term
+from peripety.engine.schema_validation import validate_against_schema
+from peripety.scenario.outline_authoring.outline_author import (
+    OUTLINE_SCHEMA,
+    extract_outline_terms,
+    outline_request,
+    parse_outline,
+)
 from support import stepwise
 
 VALVE = "The valve is stuck."
@@ -23,11 +28,11 @@ def outline(**more: Any) -> dict[str, Any]:
 
 
 def named(said: Any, description: str) -> list[str]:
-    return [term.text.casefold() for term in matter_of(said, description).terms]
+    return [term.text.casefold() for term in extract_outline_terms(said, description).terms]
 
 
 def test_each_name_plays_the_part_that_it_was_given() -> None:
-    words = matter_of(stepwise.OUTLINE, stepwise.DESCRIPTION)
+    words = extract_outline_terms(stepwise.OUTLINE, stepwise.DESCRIPTION)
     assert words.title == "A gauge and its keeper"
     assert words.people == ("Beta",)
     assert words.terms[:5] == (
@@ -52,9 +57,9 @@ def test_sections_are_about_what_everybody_sees_and_secrets_and_rules_by_name() 
 
 def test_a_name_is_nothing_but_the_first_that_it_was_given_for() -> None:
     said = outline(resources=["Fuel", "fuel"], assets=[" FUEL. "], actions=["Fuel", "gauge", "trim"])
-    words = matter_of(said, stepwise.DESCRIPTION)
+    words = extract_outline_terms(said, stepwise.DESCRIPTION)
     assert [term for term in words.terms if term.text == "Fuel"] == [Term("Fuel", Role.SUPPLY)]
-    blueprint = outlined(said, stepwise.DESCRIPTION, stepwise.composed_of(words))
+    blueprint = parse_outline(said, stepwise.DESCRIPTION, stepwise.composed_of(words))
     assert "Fuel" not in [action.name for action in blueprint.actions]
 
 
@@ -78,22 +83,27 @@ def test_words_of_the_prompt_are_names_only_where_the_description_has_them() -> 
 
 def test_only_people_of_the_description_take_part_and_all_whom_rules_find_there() -> None:
     said = outline(people=["the keeper", "Delta"])
-    assert matter_of(said, "Yesterday Beta met the keeper.").people == ("The keeper", "Beta")
+    assert extract_outline_terms(said, "Yesterday Beta met the keeper.").people == ("The keeper", "Beta")
 
 
 def test_a_word_that_carries_nothing_names_nobody() -> None:
-    assert matter_of(outline(people=["and", "may"]), "The gauge and the valve may fail.").people == ()
+    assert (
+        extract_outline_terms(outline(people=["and", "may"]), "The gauge and the valve may fail.").people
+        == ()
+    )
 
 
 def test_numbers_and_spans_of_time_are_those_of_the_description() -> None:
-    words = matter_of(outline(), "There are 40 spares for the next six days, and they are due in two hours.")
+    words = extract_outline_terms(
+        outline(), "There are 40 spares for the next six days, and they are due in two hours."
+    )
     amounts = {term.text: term.amount for term in words.terms}
     assert (amounts["Spares"], amounts["Fuel"]) == (40, None)
     assert words.spans == (6 * 24, 2)
 
 
 def test_a_name_that_the_limit_cut_ends_with_a_whole_word() -> None:
-    words = matter_of(outline(resources=["alpha beta gamma delta epsilon zeta"[:32]]), "")
+    words = extract_outline_terms(outline(resources=["alpha beta gamma delta epsilon zeta"[:32]]), "")
     assert words.terms[0].text == "Alpha beta gamma delta epsilon"
 
 
@@ -111,13 +121,13 @@ def test_a_name_that_the_limit_cut_ends_with_a_whole_word() -> None:
     "description", ["", "7", "Beta", "alpha waits for beta", "\u05d0\u05d1\u05d2 \u05d3\u05d4\u05d5"]
 )
 def test_whatever_is_said_there_is_enough_and_every_name_is_its_own(said: Any, description: str) -> None:
-    words = matter_of(said, description)
+    words = extract_outline_terms(said, description)
     names = named(said, description)
     assert words.title
-    assert len(names) >= FEWEST
+    assert len(names) >= MIN_TERMS
     assert all(names)
     assert len(names) == len(set(names))
-    blueprint = outlined(said, description, stepwise.composed_of(words))
+    blueprint = parse_outline(said, description, stepwise.composed_of(words))
     assert {one.role for one in blueprint.quantities if not one.is_unseen} == set(Role)
 
 
@@ -131,15 +141,15 @@ def test_random_text_makes_distinct_names() -> None:
 
 
 def test_the_schema_is_small_and_takes_an_outline() -> None:
-    document = dict(OUTLINE)
-    assert check(document, stepwise.OUTLINE) == []
-    assert check(document, outline(more="")) != []
-    assert check(document, outline(goals=["2026-11-22"])) != []
+    document = dict(OUTLINE_SCHEMA)
+    assert validate_against_schema(document, stepwise.OUTLINE) == []
+    assert validate_against_schema(document, outline(more="")) != []
+    assert validate_against_schema(document, outline(goals=["2026-11-22"])) != []
     assert len(json.dumps(document)) < 2_000
 
 
 def test_a_question_holds_a_short_excerpt_and_words_to_copy() -> None:
-    asked = question_about("The \u202egauge falls. " + "ab" * 50_000)
+    asked = outline_request("The \u202egauge falls. " + "ab" * 50_000)
     assert len(asked["description"]) <= 2_000
     assert asked["description"].startswith("The gauge falls.")
     assert "Gauge" in asked["words"]

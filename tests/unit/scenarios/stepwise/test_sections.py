@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from peripety.authoring.blueprint import Action, Blueprint, Chance, Event, Flow, Quantity, Role, Size, Trigger
-from peripety.scenarios.stepwise.sections import SECTIONS
-from peripety.sim.schema import check
+from peripety.author.blueprint import Action, Blueprint, Chance, Event, Flow, Quantity, Role, Size, Trigger
+from peripety.engine.schema_validation import validate_against_schema
+from peripety.scenario.outline_authoring.section_prompts import OUTLINE_SECTIONS
 from support import stepwise
 
-QUANTITIES, ACTIONS, EVENTS = SECTIONS
+QUANTITIES, ACTIONS, EVENTS = OUTLINE_SECTIONS
 OUTLINED = stepwise.outlined()
 ANSWERS = (stepwise.QUANTITIES, stepwise.ACTIONS, stepwise.EVENTS)
 
 
-@pytest.mark.parametrize(("section", "answer"), list(zip(SECTIONS, ANSWERS, strict=True)))
+@pytest.mark.parametrize(("section", "answer"), list(zip(OUTLINE_SECTIONS, ANSWERS, strict=True)))
 def test_a_schema_takes_an_answer_about_every_part_and_no_other_name(section: Any, answer: Any) -> None:
     schema = section.schema(OUTLINED)
-    assert check(schema, answer) == []
+    assert validate_against_schema(schema, answer) == []
     first = next(iter(answer))
-    assert check(schema, {**answer, first: {**answer[first], "name": "another"}}) != []
-    assert check(schema, {key: part for key, part in answer.items() if key != first}) != []
+    assert validate_against_schema(schema, {**answer, first: {**answer[first], "name": "another"}}) != []
+    assert validate_against_schema(schema, {key: part for key, part in answer.items() if key != first}) != []
 
 
 def test_quantities_get_their_sizes_and_secrets_their_holders() -> None:
@@ -76,7 +76,7 @@ def test_of_changes_what_makes_sense_is_kept(changes: Any, flows: tuple[Flow, ..
 
 
 @pytest.mark.parametrize("answer", [None, [], "text", {}, {"actions_01": 7}, {"events_99": {"changes": []}}])
-@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("section", OUTLINE_SECTIONS)
 def test_an_answer_of_no_use_changes_nothing_and_is_noted(section: Any, answer: Any) -> None:
     assert section.read(OUTLINED, answer) == (OUTLINED, len(section.parts(OUTLINED)))
 

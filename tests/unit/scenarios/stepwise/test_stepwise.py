@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import InvalidArgumentError, UnavailableError
-from peripety.gateway.model import Budget
-from peripety.scenarios.model import GenerationLimits, GenerationOrder, Progress
-from peripety.scenarios.prompts import prompt
-from peripety.scenarios.stepwise.stepwise import Stepwise
-from peripety.scenarios.writing.asking import Asker
+from peripety.gateway.types.request import Budget
+from peripety.scenario.generation.draft_cache import prompt
+from peripety.scenario.generation.model_client import ModelClient
+from peripety.scenario.outline_authoring.outline_author import OutlineAuthor
+from peripety.scenario.types import GenerationLimits, GenerationOrder, Progress
 from support.sessions import TOKENS, ScriptedGateway
 from support.stepwise import ANSWERS, DESCRIPTION
 
 if TYPE_CHECKING:
     from peripety.errors import Finding
+
 
 Spec = dict[str, Any]
 
@@ -28,28 +29,28 @@ NO_ANSWER = "I would rather talk about something else."
 
 async def written(
     *answers: str | list[str] | Exception, description: str = DESCRIPTION, seed: int = 1, **limits: Any
-) -> tuple[Stepwise, Spec, ScriptedGateway]:
+) -> tuple[OutlineAuthor, Spec, ScriptedGateway]:
     """What comes of these answers, and what was asked."""
     gateway = ScriptedGateway(list(answers))
-    asker = Asker(GenerationLimits(**limits), seed)
-    stepwise = Stepwise(asker, gateway, GenerationOrder(description, model="x/y"), seed)
+    asker = ModelClient(GenerationLimits(**limits), seed)
+    stepwise = OutlineAuthor(asker, gateway, GenerationOrder(description, model="x/y"), seed)
     async for step in stepwise.events():
         assert isinstance(step, Progress)
     return stepwise, stepwise.candidates[0].write(), gateway
 
 
-def findings(stepwise: Stepwise) -> tuple[Finding, ...]:
+def findings(stepwise: OutlineAuthor) -> tuple[Finding, ...]:
     return stepwise.candidates[0].findings
 
 
-def told(stepwise: Stepwise) -> list[tuple[str, str]]:
+def told(stepwise: OutlineAuthor) -> list[tuple[str, str]]:
     return [(finding.code, finding.path) for finding in findings(stepwise)]
 
 
 async def test_four_answers_make_a_scenario_in_the_words_of_the_model() -> None:
     stepwise, spec, gateway = await written(*ANSWERS)
     text = json.dumps(spec)
-    assert sim.validate(text) == []
+    assert engine.validate(text) == []
     assert spec["name"] == "A gauge and its keeper"
     assert all(word in text for word in ("Fuel", "Gauge", "Drift", "Report", "Beta"))
     assert told(stepwise) == [("WORDS_ONLY", "")]
@@ -77,7 +78,7 @@ async def test_one_conversation_asks_for_one_part_after_the_other() -> None:
 
 async def test_the_same_answers_and_seed_give_the_same_bytes() -> None:
     one, same, other = [(await written(*ANSWERS, seed=seed))[1] for seed in (1, 1, 2)]
-    assert sim.canonical(one) == sim.canonical(same)
+    assert engine.canonicalize(one) == engine.canonicalize(same)
     assert one["id"] != other["id"]
 
 
@@ -85,7 +86,7 @@ async def test_the_same_answers_and_seed_give_the_same_bytes() -> None:
 async def test_a_section_that_fails_is_filled_by_rules_and_that_is_said(broken: int, path: str) -> None:
     answers = [NO_ANSWER if index == broken else answer for index, answer in enumerate(ANSWERS)]
     stepwise, spec, gateway = await written(*answers)
-    assert sim.validate(json.dumps(spec)) == []
+    assert engine.validate(json.dumps(spec)) == []
     assert told(stepwise) == [("WORDS_ONLY", ""), ("FILLED_BY_RULES", path)]
     assert len(gateway.requests) == 4
 
@@ -110,7 +111,7 @@ async def test_an_outline_of_names_alone_needs_no_section_about_what_it_does_not
     outline = json.dumps({**json.loads(ANSWERS[0]), "actions": [], "events": []})
     _, spec, gateway = await written(outline, ANSWERS[1])
     assert len(gateway.requests) == 2
-    assert sim.validate(json.dumps(spec)) == []
+    assert engine.validate(json.dumps(spec)) == []
 
 
 async def test_with_fewer_answers_allowed_rules_do_the_rest() -> None:
@@ -132,7 +133,7 @@ async def test_a_section_that_does_not_fit_is_left_to_rules() -> None:
     too_long = InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED")
     stepwise, spec, _ = await written(ANSWERS[0], too_long)
     assert "too long" in findings(stepwise)[1].message
-    assert sim.validate(json.dumps(spec)) == []
+    assert engine.validate(json.dumps(spec)) == []
 
 
 async def test_a_provider_that_fails_is_not_hidden() -> None:
@@ -147,7 +148,7 @@ async def test_what_rules_add_and_replace_is_said_of_the_candidates_that_come_la
     assert "added" in hows[1][0]
     assert "wrote both" in hows[2][0]
     for candidate in stepwise.candidates:
-        assert sim.validate(json.dumps(candidate.write())) == []
+        assert engine.validate(json.dumps(candidate.write())) == []
 
 
 async def test_where_the_model_names_no_rules_there_is_nothing_to_replace() -> None:

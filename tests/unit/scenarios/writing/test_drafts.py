@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import Finding, InvalidArgumentError, Severity
-from peripety.gateway.model import Budget, Spent
-from peripety.scenarios.model import (
-    Completed,
+from peripety.gateway.types.request import Budget
+from peripety.gateway.types.response import UsageTotal
+from peripety.scenario.generation import draft_cache as drafts_module
+from peripety.scenario.generation.draft_cache import DraftCache
+from peripety.scenario.types import (
     GenerationLimits,
     GenerationOrder,
-    Level,
-    NotGenerated,
     Progress,
-    Stage,
+    ProgressStage,
+    SpecGenerated,
+    SpecGenerationFailed,
+    ValidationLevel,
 )
-from peripety.scenarios.writing import drafts as drafts_module
-from peripety.scenarios.writing.drafts import Drafts
 from support.certificates import FEWEST, certified
 from support.scenarios import chance
 from support.sessions import SPENT
@@ -29,20 +30,21 @@ from support.sessions import SPENT
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.scenarios.model import GenerationEvent
-    from peripety.storage import Database
+    from peripety.core.storage.database import Database
+    from peripety.scenario.types import GenerationEvent
+
 
 ORDER = GenerationOrder("alpha wanes", seed=3)
-BEGUN = Progress(Stage.AUTHORING, "asking", 0.0)
+BEGUN = Progress(ProgressStage.AUTHORING, "asking", 0.0)
 WARNINGS = (Finding("CODE", "/a", "odd", Severity.WARNING),)
-DONE = Completed(b'{"a":1}', WARNINGS, 2, SPENT, "p/m", without_model=False)
-FAILED = NotGenerated(WARNINGS, 4, SPENT)
+DONE = SpecGenerated(b'{"a":1}', WARNINGS, 2, SPENT, "p/m", without_model=False)
+FAILED = SpecGenerationFailed(WARNINGS, 4, SPENT)
 
 
 class Writer:
     """Ends every order in the same way, and remembers the orders."""
 
-    def __init__(self, last: Completed | NotGenerated = DONE) -> None:
+    def __init__(self, last: SpecGenerated | SpecGenerationFailed = DONE) -> None:
         self.orders: list[GenerationOrder] = []
         self.last = last
         self.begun = asyncio.Event()
@@ -57,24 +59,24 @@ class Writer:
         yield self.last
 
 
-async def written(drafts: Drafts, order: GenerationOrder = ORDER) -> list[GenerationEvent]:
+async def written(drafts: DraftCache, order: GenerationOrder = ORDER) -> list[GenerationEvent]:
     return [event async for event in drafts.generate(order)]
 
 
-def again(done: Completed) -> Completed:
-    return replace(done, spent=Spent(), from_cache=True)
+def again(done: SpecGenerated) -> SpecGenerated:
+    return replace(done, spent=UsageTotal(), from_cache=True)
 
 
 async def test_the_same_order_again_gets_what_was_written_and_asks_nobody(database: Database) -> None:
     writer = Writer()
-    assert await written(Drafts(writer, database, "p/m")) == [BEGUN, DONE]
-    assert await written(Drafts(writer, database, "p/m")) == [again(DONE)]
+    assert await written(DraftCache(writer, database, "p/m")) == [BEGUN, DONE]
+    assert await written(DraftCache(writer, database, "p/m")) == [again(DONE)]
     assert len(writer.orders) == 1
 
 
 async def test_a_certificate_comes_back_as_it_was(database: Database) -> None:
     done = replace(DONE, certificate=await certified(chance(0.5), FEWEST))
-    drafts = Drafts(Writer(done), database, "p/m")
+    drafts = DraftCache(Writer(done), database, "p/m")
     await written(drafts)
     assert await written(drafts) == [again(done)]
 
@@ -83,7 +85,7 @@ OTHERS: dict[str, Any] = {
     "description": "alpha waxes",
     "seed": None,
     "model": "p/other",
-    "level": Level.SCHEMA,
+    "level": ValidationLevel.SCHEMA,
     "limits": GenerationLimits(budget=Budget(max_calls=1)),
 }
 
@@ -94,7 +96,7 @@ def test_every_field_of_an_order_was_thought_of() -> None:
 
 @pytest.mark.parametrize("field", OTHERS)
 async def test_another_order_is_written_anew(database: Database, field: str) -> None:
-    drafts = Drafts(Writer(), database, "p/m")
+    drafts = DraftCache(Writer(), database, "p/m")
     await written(drafts)
     assert await written(drafts, replace(ORDER, **{field: OTHERS[field]})) == [BEGUN, DONE]
 
@@ -102,8 +104,8 @@ async def test_another_order_is_written_anew(database: Database, field: str) -> 
 async def test_another_configured_model_writes_anew_where_the_order_names_none(database: Database) -> None:
     named = replace(ORDER, model="p/m")
     for order in (ORDER, named):
-        await written(Drafts(Writer(), database, "p/m"), order)
-    other = Drafts(Writer(), database, "p/other")
+        await written(DraftCache(Writer(), database, "p/m"), order)
+    other = DraftCache(Writer(), database, "p/other")
     assert await written(other) == [BEGUN, DONE]
     assert await written(other, named) == [again(DONE)]
 
@@ -115,19 +117,19 @@ async def test_another_configured_model_writes_anew_where_the_order_names_none(d
 async def test_another_version_of_the_program_of_prompts_or_of_the_schema_writes_anew(
     database: Database, name: str, other: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await written(Drafts(Writer(), database, "p/m"))
+    await written(DraftCache(Writer(), database, "p/m"))
     monkeypatch.setattr(drafts_module, name, other)
     drafts_module._fingerprint.cache_clear()
     try:
-        assert await written(Drafts(Writer(), database, "p/m")) == [BEGUN, DONE]
+        assert await written(DraftCache(Writer(), database, "p/m")) == [BEGUN, DONE]
     finally:
         drafts_module._fingerprint.cache_clear()
 
 
 async def test_to_refresh_writes_anew_and_keeps_that(database: Database) -> None:
     newer = replace(DONE, document=b'{"a":2}')
-    await written(Drafts(Writer(), database, "p/m"))
-    drafts = Drafts(Writer(newer), database, "p/m")
+    await written(DraftCache(Writer(), database, "p/m"))
+    drafts = DraftCache(Writer(newer), database, "p/m")
     assert await written(drafts, replace(ORDER, refresh=True)) == [BEGUN, newer]
     assert await written(drafts) == [again(newer)]
 
@@ -136,10 +138,10 @@ async def test_to_refresh_writes_anew_and_keeps_that(database: Database) -> None
     "last", [FAILED, replace(DONE, without_model=True), replace(DONE, model="scripted/m")]
 )
 async def test_what_failed_and_what_rules_or_a_script_wrote_is_not_kept(
-    database: Database, last: Completed | NotGenerated
+    database: Database, last: SpecGenerated | SpecGenerationFailed
 ) -> None:
     writer = Writer(last)
-    drafts = Drafts(writer, database, "p/m")
+    drafts = DraftCache(writer, database, "p/m")
     for _ in range(2):
         assert await written(drafts) == [BEGUN, last]
     assert len(writer.orders) == 2
@@ -148,7 +150,7 @@ async def test_what_failed_and_what_rules_or_a_script_wrote_is_not_kept(
 async def test_equal_orders_at_the_same_time_are_written_once(database: Database) -> None:
     writer = Writer()
     writer.pause.clear()
-    drafts = Drafts(writer, database, "p/m")
+    drafts = DraftCache(writer, database, "p/m")
     first, second = (asyncio.create_task(written(drafts)) for _ in range(2))
     await writer.begun.wait()
     writer.pause.set()
@@ -160,7 +162,7 @@ async def test_equal_orders_at_the_same_time_are_written_once(database: Database
 async def test_whoever_waited_for_somebody_who_left_has_it_written(database: Database) -> None:
     writer = Writer()
     writer.pause.clear()
-    drafts = Drafts(writer, database, "p/m")
+    drafts = DraftCache(writer, database, "p/m")
     first, *others = (asyncio.create_task(written(drafts)) for _ in range(3))
     await writer.begun.wait()
     first.cancel()
@@ -172,14 +174,14 @@ async def test_whoever_waited_for_somebody_who_left_has_it_written(database: Dat
 
 async def test_whoever_waited_for_an_order_that_failed_has_it_written(database: Database) -> None:
     writer = Writer(FAILED)
-    drafts = Drafts(writer, database, "p/m")
+    drafts = DraftCache(writer, database, "p/m")
     for events in await asyncio.gather(written(drafts), written(drafts)):
         assert events == [BEGUN, FAILED]
 
 
 async def test_only_the_newest_are_kept(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drafts_module, "_KEPT", 2)
-    drafts = Drafts(Writer(), database, "p/m", now=count().__next__)
+    monkeypatch.setattr(drafts_module, "_CAPACITY", 2)
+    drafts = DraftCache(Writer(), database, "p/m", now=count().__next__)
     for seed in (1, 2, 3):
         await written(drafts, replace(ORDER, seed=seed))
     found = [(await written(drafts, replace(ORDER, seed=seed)))[0] for seed in (3, 2, 1)]
@@ -188,4 +190,4 @@ async def test_only_the_newest_are_kept(database: Database, monkeypatch: pytest.
 
 async def test_an_order_that_is_wrong_is_refused_before_anything_is_looked_up(database: Database) -> None:
     with pytest.raises(InvalidArgumentError):
-        await written(Drafts(Writer(), database, "p/m"), replace(ORDER, seed=-1))
+        await written(DraftCache(Writer(), database, "p/m"), replace(ORDER, seed=-1))

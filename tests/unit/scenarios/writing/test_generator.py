@@ -7,31 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
-from peripety.authoring import specification
-from peripety.config import Config, ProviderName
+from peripety import engine
+from peripety.author.author import build_spec
+from peripety.core.concurrency import closing
+from peripety.core.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
-from peripety.gateway.calling import Caller
-from peripety.gateway.gateway import LocalModelGateway
-from peripety.gateway.model import Budget, TextDelta
-from peripety.gateway.providers.registry import Providers
-from peripety.gateway.streams import following
-from peripety.scenarios.model import (
-    Completed,
-    Draft,
-    FoundWrong,
+from peripety.gateway.calls.executor import CallExecutor
+from peripety.gateway.local_gateway import LocalModelGateway
+from peripety.gateway.providers.registry import ProviderRegistry
+from peripety.gateway.types.request import Budget
+from peripety.gateway.types.response import TextDelta
+from peripety.scenario.generation.draft_cache import prompt
+from peripety.scenario.generation.loop import ScenarioGenerator
+from peripety.scenario.outline_authoring import outline_author
+from peripety.scenario.types import (
+    DraftProposed,
+    DraftRevised,
     GenerationLimits,
     GenerationOrder,
-    Level,
-    NotGenerated,
-    NumbersMoved,
+    NumbersAdjusted,
     Progress,
-    Rewritten,
-    Stage,
+    ProgressStage,
+    SpecGenerated,
+    SpecGenerationFailed,
+    ValidationFailed,
+    ValidationLevel,
 )
-from peripety.scenarios.prompts import prompt
-from peripety.scenarios.stepwise import stepwise
-from peripety.scenarios.writing.generator import Generator
 from support.scenarios import WORKERS, chance, siege
 from support.sessions import SILENCE, SPENT, TOKENS, ScriptedGateway
 from support.stepwise import ANSWERS
@@ -39,9 +40,11 @@ from support.stepwise import ANSWERS
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from peripety.authoring.blueprint import Blueprint
-    from peripety.gateway.model import GatewayEvent, GenerateRequest
-    from peripety.scenarios.model import GenerationEvent
+    from peripety.author.blueprint import Blueprint
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import GatewayEvent
+    from peripety.scenario.types import GenerationEvent
+
 
 GOOD = json.dumps({**chance(0.5), "seed": 99})
 EASY = json.dumps(chance(0.2, min_fail_rate=0.9))
@@ -59,10 +62,10 @@ async def generated(
 ) -> tuple[list[GenerationEvent], ScriptedGateway]:
     """Everything that happens when a model gives these answers, and what it was asked."""
     gateway = ScriptedGateway(list(answers))
-    events = Generator(gateway, provider, WORKERS).generate(
-        GenerationOrder(**{"description": "a gauge falls", "level": Level.STATIC, **order})
+    events = ScenarioGenerator(gateway, provider, WORKERS).generate(
+        GenerationOrder(**{"description": "a gauge falls", "level": ValidationLevel.STATIC, **order})
     )
-    async with following(events) as stream:
+    async with closing(events) as stream:
         return [event async for event in stream], gateway
 
 
@@ -70,18 +73,18 @@ def of(kind: type[Any], events: list[GenerationEvent]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
 
 
-def codes(event: Completed | NotGenerated | FoundWrong) -> list[str]:
+def codes(event: SpecGenerated | SpecGenerationFailed | ValidationFailed) -> list[str]:
     return [finding.code for finding in event.findings]
 
 
 async def test_a_good_answer_is_the_specification() -> None:
     events, gateway = await generated(GOOD)
     last = events[-1]
-    assert isinstance(last, Completed)
+    assert isinstance(last, SpecGenerated)
     assert (last.attempts, last.spent) == (1, SPENT)
     assert (last.model, last.without_model, last.findings) == ("fake/scripted", False, ())
-    assert last.document == sim.canonical(sim.parse(last.document))
-    (draft,) = of(Draft, events)
+    assert last.document == engine.canonicalize(engine.parse(last.document))
+    (draft,) = of(DraftProposed, events)
     assert (draft.attempt, draft.spent) == (1, SPENT)
     assert len(gateway.requests) == 1
 
@@ -109,55 +112,55 @@ async def test_the_seed_is_the_orders_or_else_the_descriptions() -> None:
 async def test_what_was_wrong_and_what_was_changed_is_told() -> None:
     events, gateway = await generated(WRONG, WORSE, BUDGET)
     last = events[-1]
-    assert isinstance(last, Completed)
+    assert isinstance(last, SpecGenerated)
     assert (last.attempts, last.spent.calls) == (3, 3)
     assert [type(event) for event in events if not isinstance(event, Progress)] == [
-        Draft,
-        FoundWrong,
-        Rewritten,
-        FoundWrong,
-        Rewritten,
-        Completed,
+        DraftProposed,
+        ValidationFailed,
+        DraftRevised,
+        ValidationFailed,
+        DraftRevised,
+        SpecGenerated,
     ]
     (draft,), (first, second), (_, rewritten) = (
-        of(Draft, events),
-        of(FoundWrong, events),
-        of(Rewritten, events),
+        of(DraftProposed, events),
+        of(ValidationFailed, events),
+        of(DraftRevised, events),
     )
     assert json.loads(draft.document)["rules"] == []
     assert (codes(first), codes(second)) == (["UNKNOWN_KEY"], ["UNKNOWN_PATH"])
     assert rewritten.attempt == 3
     assert rewritten.spent == draft.spent
     assert [edit.summary for edit in rewritten.edits] == ["decay: a 0 added; z 1 removed"]
-    assert sim.canonical(json.loads(rewritten.document)) == last.document
+    assert engine.canonicalize(json.loads(rewritten.document)) == last.document
     assert "UNKNOWN_KEY" in gateway.requests[1].messages[-1].text
 
 
 async def test_prose_around_the_specification_does_not_hurt() -> None:
     events, _ = await generated(f"Here it is:\n```json\n{GOOD}\n```\nGood luck!")
-    assert isinstance(events[-1], Completed)
+    assert isinstance(events[-1], SpecGenerated)
 
 
 async def test_a_model_that_writes_nothing_of_a_document_twice_is_asked_part_by_part() -> None:
     limits = GenerationLimits(answers=6)
     events, gateway = await generated(NO_ANSWER, NO_ANSWER, *ANSWERS, limits=limits)
     last = events[-1]
-    assert isinstance(last, Completed)
+    assert isinstance(last, SpecGenerated)
     assert codes(last) == ["WORDS_ONLY"]
     assert (last.attempts, last.without_model, last.model) == (6, False, "fake/scripted")
     assert json.loads(last.document)["name"] == "A gauge and its keeper"
-    assert [codes(found) for found in of(FoundWrong, events)] == [["NOT_JSON"], ["NOT_JSON"]]
+    assert [codes(found) for found in of(ValidationFailed, events)] == [["NOT_JSON"], ["NOT_JSON"]]
     assert gateway.requests[2].system == prompt("stepwise")
-    assert sim.validate(last.document) == []
+    assert engine.validate(last.document) == []
 
 
 async def test_a_server_about_which_nothing_is_known_is_asked_part_by_part_at_once() -> None:
     events, gateway = await generated(*ANSWERS, provider=ProviderName.GENERIC)
-    assert isinstance(events[-1], Completed)
+    assert isinstance(events[-1], SpecGenerated)
     assert codes(events[-1]) == ["WORDS_ONLY"]
     assert [request.system for request in gateway.requests] == [prompt("stepwise")] * 4
-    (draft,) = of(Draft, events)
-    assert sim.canonical(sim.parse(draft.document)) == events[-1].document
+    (draft,) = of(DraftProposed, events)
+    assert engine.canonicalize(engine.parse(draft.document)) == events[-1].document
 
 
 async def test_parts_that_make_no_fair_scenario_are_made_up_for_by_rules_and_that_is_said(
@@ -166,16 +169,16 @@ async def test_parts_that_make_no_fair_scenario_are_made_up_for_by_rules_and_tha
     unfair = iter([json.loads(EASY)])
 
     def unfair_at_first(blueprint: Blueprint, seed: int, *, spec_id: str) -> dict[str, Any]:
-        return next(unfair, None) or specification(blueprint, seed, spec_id=spec_id)
+        return next(unfair, None) or build_spec(blueprint, seed, spec_id=spec_id)
 
-    monkeypatch.setattr(stepwise, "specification", unfair_at_first)
-    events, gateway = await generated(*ANSWERS, provider=ProviderName.GENERIC, level=Level.DRY_RUN)
+    monkeypatch.setattr(outline_author, "build_spec", unfair_at_first)
+    events, gateway = await generated(*ANSWERS, provider=ProviderName.GENERIC, level=ValidationLevel.DRY_RUN)
     last = events[-1]
-    assert isinstance(last, Completed)
+    assert isinstance(last, SpecGenerated)
     assert "FILLED_BY_RULES" in codes(last)
     assert len(gateway.requests) == 4
     kinds = [type(event) for event in events if not isinstance(event, Progress)]
-    assert kinds == [Draft, FoundWrong, Rewritten, Completed]
+    assert kinds == [DraftProposed, ValidationFailed, DraftRevised, SpecGenerated]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +207,7 @@ async def test_a_small_context_gets_a_part_of_a_long_description() -> None:
 async def test_a_model_that_gives_nothing_of_use_leaves_the_words_to_the_description() -> None:
     events, _ = await generated(NO_ANSWER, provider=ProviderName.GENERIC)
     last = events[-1]
-    assert isinstance(last, Completed)
+    assert isinstance(last, SpecGenerated)
     assert codes(last) == ["WITHOUT_MODEL"]
     assert (last.without_model, last.model, last.attempts) == (True, "", 1)
     assert any("Gauge" in key for key in json.loads(last.document)["state"])
@@ -214,7 +217,7 @@ async def test_attempts_are_counted_and_held() -> None:
     for limit in (1, 2, 3):
         events, gateway = await generated(WORSE, limits=GenerationLimits(answers=limit))
         last = events[-1]
-        assert isinstance(last, NotGenerated)
+        assert isinstance(last, SpecGenerationFailed)
         assert codes(last) == ["UNKNOWN_PATH", "BUDGET_USED_UP"]
         assert (last.attempts, len(gateway.requests), last.spent.calls) == (limit, limit, limit)
         assert last.spent.usage.input_tokens == limit * TOKENS.input_tokens
@@ -223,7 +226,7 @@ async def test_attempts_are_counted_and_held() -> None:
 async def test_with_one_answer_left_an_outline_is_asked_for_once() -> None:
     answers = (NO_ANSWER, NO_ANSWER, NO_ANSWER, *ANSWERS)
     events, gateway = await generated(*answers, limits=GenerationLimits(answers=3))
-    assert isinstance(events[-1], Completed)
+    assert isinstance(events[-1], SpecGenerated)
     assert codes(events[-1]) == ["WITHOUT_MODEL"]
     assert len(gateway.requests) == 3
 
@@ -232,7 +235,7 @@ async def test_no_call_is_made_once_the_tokens_are_used() -> None:
     limits = GenerationLimits(budget=Budget(max_tokens=TOKENS.input_tokens + TOKENS.output_tokens))
     events, gateway = await generated(WORSE, GOOD, limits=limits)
     last = events[-1]
-    assert isinstance(last, NotGenerated)
+    assert isinstance(last, SpecGenerationFailed)
     assert codes(last) == ["UNKNOWN_PATH", "BUDGET_USED_UP"]
     assert (last.spent.calls, last.spent.usage) == (1, TOKENS)
     assert len(gateway.requests) == 1
@@ -241,7 +244,7 @@ async def test_no_call_is_made_once_the_tokens_are_used() -> None:
 async def test_the_time_of_an_order_ends_an_answer_that_does_not_come() -> None:
     events, gateway = await generated([SILENCE], limits=GenerationLimits(budget=Budget(max_seconds=0.05)))
     last = events[-1]
-    assert isinstance(last, NotGenerated)
+    assert isinstance(last, SpecGenerationFailed)
     assert codes(last) == ["BUDGET_USED_UP"]
     assert gateway.cancelled == 1
 
@@ -253,10 +256,10 @@ async def test_each_request_may_use_what_those_before_it_left() -> None:
 
 
 async def test_a_dry_run_that_is_ordered_sends_its_findings_back() -> None:
-    events, gateway = await generated(EASY, GOOD, level=Level.DRY_RUN)
+    events, gateway = await generated(EASY, GOOD, level=ValidationLevel.DRY_RUN)
     last = events[-1]
-    assert isinstance(last, Completed)
-    assert [codes(found) for found in of(FoundWrong, events)] == [
+    assert isinstance(last, SpecGenerated)
+    assert [codes(found) for found in of(ValidationFailed, events)] == [
         ["TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS"]
     ]
     first, second = gateway.requests
@@ -271,35 +274,35 @@ async def test_a_dry_run_that_is_ordered_sends_its_findings_back() -> None:
 
 
 async def test_where_only_the_budget_is_missed_numbers_are_moved_and_no_model_is_asked() -> None:
-    events, gateway = await generated(MISSED, level=Level.DRY_RUN)
+    events, gateway = await generated(MISSED, level=ValidationLevel.DRY_RUN)
     last = events[-1]
-    assert isinstance(last, Completed)
-    (moved,) = of(NumbersMoved, events)
+    assert isinstance(last, SpecGenerated)
+    (moved,) = of(NumbersAdjusted, events)
     assert moved.edits
     assert moved.before.fail_rate < 0.65
     assert len(gateway.requests) == 1
-    assert of(FoundWrong, events) == []
+    assert of(ValidationFailed, events) == []
     weights = [json.loads(data)["random_events"][0]["weight"] for data in (MISSED, last.document)]
     assert weights[0] < weights[1]
 
 
 async def test_a_scenario_that_misses_its_budget_again_and_again_is_refused() -> None:
-    events, gateway = await generated(EASY, level=Level.DRY_RUN)
+    events, gateway = await generated(EASY, level=ValidationLevel.DRY_RUN)
     last = events[-1]
-    assert isinstance(last, NotGenerated)
+    assert isinstance(last, SpecGenerationFailed)
     assert codes(last) == ["TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS", "BUDGET_USED_UP"]
     assert len(gateway.requests) == 4
 
 
 async def test_without_a_dry_run_in_the_order_the_budget_is_left_to_compiling() -> None:
     events, _ = await generated(EASY)
-    assert isinstance(events[-1], Completed)
-    assert Stage.DRY_RUNNING not in {event.stage for event in of(Progress, events)}
+    assert isinstance(events[-1], SpecGenerated)
+    assert ProgressStage.DRY_RUNNING not in {event.stage for event in of(Progress, events)}
 
 
 async def test_the_schema_alone_is_enough_where_only_that_is_ordered() -> None:
-    events, _ = await generated(WORSE, level=Level.SCHEMA)
-    assert isinstance(events[-1], Completed)
+    events, _ = await generated(WORSE, level=ValidationLevel.SCHEMA)
+    assert isinstance(events[-1], SpecGenerated)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +320,7 @@ async def test_what_asking_otherwise_does_not_mend_is_raised(error: Exception) -
 async def test_a_prompt_that_does_not_fit_is_made_smaller() -> None:
     too_long = InvalidArgumentError("too long", code="CONTEXT_LENGTH_EXCEEDED")
     events, gateway = await generated(too_long, *ANSWERS, limits=GenerationLimits(answers=5))
-    assert isinstance(events[-1], Completed)
+    assert isinstance(events[-1], SpecGenerated)
     assert codes(events[-1]) == ["WORDS_ONLY"]
     assert len(gateway.requests) == 5
 
@@ -332,7 +335,7 @@ async def test_a_long_answer_reports_how_far_it_is() -> None:
 
 async def test_progress_never_goes_back() -> None:
     for answers in ((GOOD,), (WORSE, GOOD), (NO_ANSWER, NO_ANSWER, *ANSWERS), (EASY, MISSED)):
-        events, _ = await generated(*answers, level=Level.DRY_RUN)
+        events, _ = await generated(*answers, level=ValidationLevel.DRY_RUN)
         fractions = [event.fraction for event in of(Progress, events)]
         assert fractions == sorted(fractions)
         assert 0 <= fractions[0] <= fractions[-1] <= 1
@@ -341,7 +344,7 @@ async def test_progress_never_goes_back() -> None:
 @pytest.mark.parametrize("size", [102_400, 0])
 async def test_any_description_up_to_the_limit_will_do(size: int) -> None:
     events, _ = await generated(GOOD, description="x" * size)
-    assert isinstance(events[-1], Completed)
+    assert isinstance(events[-1], SpecGenerated)
 
 
 @pytest.mark.parametrize(
@@ -359,13 +362,13 @@ async def test_orders_out_of_range_name_the_field(order: dict[str, Any], field: 
     assert [violation.field for violation in caught.value.violations] == [field]
 
 
-@pytest.mark.parametrize("level", [Level.SCHEMA, Level.STATIC, Level.DRY_RUN])
-async def test_the_offline_author_passes_and_says_what_it_is(level: Level) -> None:
-    gateway = LocalModelGateway(Providers(Config()), Caller(Config()))
-    generator = Generator(gateway, ProviderName.OFFLINE, WORKERS)
+@pytest.mark.parametrize("level", [ValidationLevel.SCHEMA, ValidationLevel.STATIC, ValidationLevel.DRY_RUN])
+async def test_the_offline_author_passes_and_says_what_it_is(level: ValidationLevel) -> None:
+    gateway = LocalModelGateway(ProviderRegistry(Config()), CallExecutor(Config()))
+    generator = ScenarioGenerator(gateway, ProviderName.OFFLINE, WORKERS)
     events = [event async for event in generator.generate(GenerationOrder("alpha wanes", level=level))]
     last = events[-1]
-    assert isinstance(last, Completed)
+    assert isinstance(last, SpecGenerated)
     assert (last.without_model, last.model) == (True, "offline/offline")
     assert last.spent.usage.output_tokens == 0
 
@@ -387,7 +390,9 @@ class Endless(ScriptedGateway):
 @pytest.mark.parametrize("provider", [ProviderName.OPENAI, ProviderName.GENERIC])
 async def test_who_leaves_early_closes_the_call_to_the_model_at_once(provider: ProviderName) -> None:
     gateway = Endless()
-    async with following(Generator(gateway, provider, WORKERS).generate(GenerationOrder("a"))) as events:
+    async with closing(
+        ScenarioGenerator(gateway, provider, WORKERS).generate(GenerationOrder("a"))
+    ) as events:
         async for event in events:
             if isinstance(event, Progress) and "characters" in event.message:
                 break

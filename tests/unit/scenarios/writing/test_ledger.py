@@ -5,27 +5,30 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from peripety.engine.schema_validation import MAX_FINDINGS
 from peripety.errors import Finding, Severity
-from peripety.scenarios.writing.judging import Depth, Judgement
-from peripety.scenarios.writing.ledger import Ledger
-from peripety.sim.schema import MAX_FINDINGS
+from peripety.scenario.generation.draft import FindingHistory
+from peripety.scenario.generation.evaluation import EvaluationDepth, SpecEvaluation
 from support.specs import action, spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
 
 ONE_TWO = spec(actions=[action("one"), action("two")])
 TWO_ONE = spec(actions=[action("two"), action("one")])
 
 
 def judged(
-    *findings: tuple[str, str], depth: Depth = Depth.RULES, document: dict[str, Any] = ONE_TWO
-) -> Judgement:
-    return Judgement(document, depth, tuple(Finding(code, path, "") for code, path in findings))
+    *findings: tuple[str, str],
+    depth: EvaluationDepth = EvaluationDepth.RULES,
+    document: dict[str, Any] = ONE_TWO,
+) -> SpecEvaluation:
+    return SpecEvaluation(document, depth, tuple(Finding(code, path, "") for code, path in findings))
 
 
-def relapses_after(*judgements: Judgement) -> Sequence[tuple[str, ...]]:
-    ledger = Ledger()
+def relapses_after(*judgements: SpecEvaluation) -> Sequence[tuple[str, ...]]:
+    ledger = FindingHistory()
     for before, after in pairwise(judgements[:-1]):
         ledger.note(before, after)
     return ledger.relapses(judgements[-1])
@@ -52,21 +55,23 @@ def test_another_code_is_another_finding() -> None:
 
 
 def test_a_warning_is_no_relapse() -> None:
-    warned = Judgement(ONE_TWO, Depth.RULES, (Finding("A", "/actions/0", "", Severity.WARNING),))
+    warned = SpecEvaluation(
+        ONE_TWO, EvaluationDepth.RULES, (Finding("A", "/actions/0", "", Severity.WARNING),)
+    )
     assert relapses_after(judged(("A", "/actions/0")), judged(), warned) == ()
 
 
 def test_what_was_not_looked_into_is_not_known_to_be_mended() -> None:
-    too_easy = judged(("TOO_EASY", "/negativity_budget"), depth=Depth.GATE)
-    ill_formed = judged(("MISSING_KEY", "/actions/0"), depth=Depth.FORM)
+    too_easy = judged(("TOO_EASY", "/negativity_budget"), depth=EvaluationDepth.GATE)
+    ill_formed = judged(("MISSING_KEY", "/actions/0"), depth=EvaluationDepth.FORM)
     assert relapses_after(too_easy, ill_formed, too_easy) == ()
 
 
 def test_the_gate_stops_at_the_first_thing_it_minds() -> None:
-    drifting = judged(("POSITIVE_DRIFT", "/state/a"), depth=Depth.GATE)
-    too_easy = judged(("TOO_EASY", "/negativity_budget"), depth=Depth.GATE)
+    drifting = judged(("POSITIVE_DRIFT", "/state/a"), depth=EvaluationDepth.GATE)
+    too_easy = judged(("TOO_EASY", "/negativity_budget"), depth=EvaluationDepth.GATE)
     assert relapses_after(drifting, too_easy, drifting) == ()
-    assert relapses_after(drifting, judged(depth=Depth.CERTIFICATE), drifting) == (("state", "a"),)
+    assert relapses_after(drifting, judged(depth=EvaluationDepth.CERTIFICATE), drifting) == (("state", "a"),)
 
 
 def test_a_list_that_was_cut_does_not_say_what_is_mended() -> None:

@@ -7,21 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
+from peripety.engine.schema_validation import validate_against_schema
 from peripety.errors import Finding
-from peripety.scenarios.parts import parts
-from peripety.scenarios.writing import merging
-from peripety.scenarios.writing.merging import answer_schema, merge, restored
-from peripety.scenarios.writing.scope import EVERYTHING, Scope, scope_of
-from peripety.sim.schema import check
+from peripety.scenario.generation import merge as generation_merge
+from peripety.scenario.generation.merge import (
+    EVERYTHING,
+    EditScope,
+    answer_schema,
+    merge,
+    restore_parts,
+    scope_of_findings,
+)
+from peripety.scenario.spec_sections import split_parts
 from support.specs import action, event, spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.scenarios.parts import Part
+    from peripety.scenario.spec_sections import SpecPart
 
-NOTHING = Scope(frozenset())
+
+NOTHING = EditScope(frozenset())
 TWO = spec(state={"a": 1, "b": 2}, actions=[action("one"), action("two")], horizon=9)
 
 
@@ -64,11 +71,11 @@ def test_a_document_is_not_gone_through_again_for_each_part_that_is_removed(
 ) -> None:
     looked: list[int] = []
 
-    def counted(document: Any) -> Iterator[Part]:
+    def counted(document: Any) -> Iterator[SpecPart]:
         looked[-1] += 1
-        return parts(document)
+        return split_parts(document)
 
-    monkeypatch.setattr(merging, "parts", counted)
+    monkeypatch.setattr(generation_merge, "split_parts", counted)
     many = spec(actions=[action(f"a{number}") for number in range(50)])
     for paths in (["/actions/0"], [f"/actions/{place}" for place in range(50)]):
         looked.append(0)
@@ -105,7 +112,7 @@ def test_outside_of_the_scope_only_new_parts_are_taken() -> None:
 
 
 def test_a_scope_holds_the_parts_that_findings_are_about() -> None:
-    scope = scope_of(
+    scope = scope_of_findings(
         TWO,
         [
             Finding("UNKNOWN_PATH", "/actions/1/effects/0/path", ""),
@@ -121,11 +128,13 @@ def test_a_scope_holds_the_parts_that_findings_are_about() -> None:
 
 @pytest.mark.parametrize("path", ["", "/"])
 def test_what_is_wrong_with_the_whole_document_opens_all_of_it(path: str) -> None:
-    assert scope_of(TWO, [Finding("LIMIT_EXCEEDED", path.removesuffix("/"), "")]) == EVERYTHING
+    assert scope_of_findings(TWO, [Finding("LIMIT_EXCEEDED", path.removesuffix("/"), "")]) == EVERYTHING
 
 
 def test_a_finding_about_a_section_opens_its_parts() -> None:
-    assert scope_of(TWO, [Finding("CHOICES_DO_NOT_MATTER", "/actions", "")]).holds(("actions", "one"))
+    assert scope_of_findings(TWO, [Finding("CHOICES_DO_NOT_MATTER", "/actions", "")]).holds(
+        ("actions", "one")
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,14 +159,14 @@ def test_what_is_no_part_is_left_out_and_told(answer: Any, code: str, path: str)
 def test_a_part_that_is_wrong_in_itself_is_for_the_checks_of_the_document_to_find() -> None:
     merged = merge(TWO, {"actions": [{"id": "one", "effects": "none"}]})
     assert merged.findings == ()
-    assert {finding.path for finding in sim.validate(json.dumps(merged.document))} >= {"/actions/0"}
+    assert {finding.path for finding in engine.validate(json.dumps(merged.document))} >= {"/actions/0"}
 
 
 def test_a_whole_answer_takes_the_place_of_what_may_be_changed() -> None:
     other = spec(state={"c": 3}, actions=[action("three")])
     assert merge(TWO, other).document == other
     assert merge(TWO, {**other, "notes": "none"}).document == other
-    merged = merge(TWO, other, Scope(frozenset({("actions", "two")})))
+    merged = merge(TWO, other, EditScope(frozenset({("actions", "two")})))
     assert ids(merged.document) == ["one", "three"]
     assert merged.document["state"] == {"a": 1, "b": 2, "c": 3}
 
@@ -187,11 +196,18 @@ def test_neither_the_document_nor_the_answer_is_changed() -> None:
 
 def test_parts_are_restored_as_they_were_or_not_at_all() -> None:
     changed = merge(TWO, {"actions": [{**action("one"), "name": "Other"}, action("new")]}).document
-    assert restored(changed, TWO, [("actions", "one"), ("actions", "new")]) == TWO
+    assert restore_parts(changed, TWO, [("actions", "one"), ("actions", "new")]) == TWO
 
 
 def test_answers_need_say_little_and_may_say_everything() -> None:
-    assert check(answer_schema(), {"horizon": 3}) == []
-    assert check(answer_schema(), {**TWO, "removed": ["/actions/one"]}) == []
-    assert check(answer_schema(), {"loss_conditions": TWO["loss_conditions"][:1], "actions": []}) == []
-    assert [finding.code for finding in check(answer_schema(), {"horizon": "x"})] == ["WRONG_TYPE"]
+    assert validate_against_schema(answer_schema(), {"horizon": 3}) == []
+    assert validate_against_schema(answer_schema(), {**TWO, "removed": ["/actions/one"]}) == []
+    assert (
+        validate_against_schema(
+            answer_schema(), {"loss_conditions": TWO["loss_conditions"][:1], "actions": []}
+        )
+        == []
+    )
+    assert [finding.code for finding in validate_against_schema(answer_schema(), {"horizon": "x"})] == [
+        "WRONG_TYPE"
+    ]

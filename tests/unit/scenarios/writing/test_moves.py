@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from peripety.scenarios.model import NumberEdit
-from peripety.scenarios.writing.moves import still_moved
+from peripety.scenario.generation.draft import filter_present_moves
+from peripety.scenario.types import NumberEdit
 from support.specs import event, spec
 
 EFFECTS = [{"op": "dec", "path": "state.a", "value": 3}]
@@ -19,13 +19,15 @@ DECAY = NumberEdit("/negativity_budget/decay_per_turn/state.a", 1, 2)
 
 def test_a_move_is_found_where_its_part_went() -> None:
     after = {**MOVED, "random_events": [event("two", EFFECTS, duration="2h")]}
-    assert still_moved((AMOUNT,), MOVED, after) == (replace(AMOUNT, path="/random_events/0/effects/0/value"),)
+    assert filter_present_moves((AMOUNT,), MOVED, after) == (
+        replace(AMOUNT, path="/random_events/0/effects/0/value"),
+    )
 
 
 def test_a_key_with_a_dot_in_it_is_one_key() -> None:
     budget = {"min_fail_rate": 0.3, "decay_per_turn": {"state.a": 2}}
     moved = {**MOVED, "negativity_budget": budget}
-    assert still_moved((DECAY,), moved, {**moved, "horizon": 9}) == (DECAY,)
+    assert filter_present_moves((DECAY,), moved, {**moved, "horizon": 9}) == (DECAY,)
 
 
 @pytest.mark.parametrize(
@@ -38,4 +40,4 @@ def test_a_key_with_a_dot_in_it_is_one_key() -> None:
     ],
 )
 def test_what_was_written_anew_or_is_gone_is_moved_no_longer(two: list[dict[str, Any]]) -> None:
-    assert still_moved((AMOUNT,), MOVED, {**MOVED, "random_events": two}) == ()
+    assert filter_present_moves((AMOUNT,), MOVED, {**MOVED, "random_events": two}) == ()

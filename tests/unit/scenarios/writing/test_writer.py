@@ -7,23 +7,24 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from peripety.core.concurrency import closing
 from peripety.errors import InvalidArgumentError, Severity, UnavailableError
-from peripety.gateway.conversations import Conversation
-from peripety.gateway.model import ChatMessage, Completed, Completion, StopReason
-from peripety.gateway.streams import following
-from peripety.scenarios.model import (
-    Draft,
-    FoundWrong,
+from peripety.gateway.conversations.conversation import Conversation
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.response import Completed, Completion, StopReason
+from peripety.scenario.generation.draft import SpecDraft
+from peripety.scenario.generation.evaluation import SpecEvaluator
+from peripety.scenario.generation.loop import RepairLoop
+from peripety.scenario.generation.model_client import ModelClient
+from peripety.scenario.types import (
+    DraftProposed,
+    DraftRevised,
     GenerationLimits,
-    Level,
-    NumbersMoved,
+    NumbersAdjusted,
     Progress,
-    Rewritten,
+    ValidationFailed,
+    ValidationLevel,
 )
-from peripety.scenarios.writing.asking import Asker
-from peripety.scenarios.writing.judging import Judge
-from peripety.scenarios.writing.manuscript import Manuscript
-from peripety.scenarios.writing.writer import Writer
 from support.scenarios import WORKERS, chance, siege
 from support.sessions import TOKENS, ScriptedGateway
 from support.specs import action, spec
@@ -31,7 +32,9 @@ from support.specs import action, spec
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from peripety.gateway.model import GatewayEvent, GenerateRequest
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import GatewayEvent
+
 
 SEED = 5
 FIXED = {"seed": SEED}
@@ -42,8 +45,8 @@ class Wrote:
     """What came of some answers."""
 
     events: list[Any]
-    writer: Writer
-    manuscript: Manuscript
+    writer: RepairLoop
+    manuscript: SpecDraft
     gateway: ScriptedGateway
 
     def of(self, kind: type[Any]) -> list[Any]:
@@ -51,7 +54,7 @@ class Wrote:
 
     def codes(self) -> list[set[str]]:
         """The codes of the findings after each answer."""
-        return [{finding.code for finding in found.findings} for found in self.of(FoundWrong)]
+        return [{finding.code for finding in found.findings} for found in self.of(ValidationFailed)]
 
     def remarks(self) -> list[str]:
         return [event.message for event in self.of(Progress)]
@@ -66,7 +69,7 @@ class Wrote:
 
 async def wrote(
     *answers: Any,
-    level: Level = Level.STATIC,
+    level: ValidationLevel = ValidationLevel.STATIC,
     document: dict[str, Any] | None = None,
     gateway: ScriptedGateway | None = None,
     limit: int = 4,
@@ -76,9 +79,9 @@ async def wrote(
     asked.answers = [
         answer if isinstance(answer, str | Exception) else json.dumps(answer) for answer in answers
     ]
-    manuscript = Manuscript(Judge(level, WORKERS), document or {}, FIXED)
-    writer = Writer(Asker(GenerationLimits(limit), SEED), Conversation(asked, "system"), manuscript)
-    async with following(writer.events({"description": "a"})) as events:
+    manuscript = SpecDraft(SpecEvaluator(level, WORKERS), document or {}, FIXED)
+    writer = RepairLoop(ModelClient(GenerationLimits(limit), SEED), Conversation(asked, "system"), manuscript)
+    async with closing(writer.events({"description": "a"})) as events:
         return Wrote([event async for event in events], writer, manuscript, asked)
 
 
@@ -102,7 +105,7 @@ async def test_only_the_parts_that_are_wrong_are_replaced() -> None:
     done = await wrote(first, answer)
     assert done.writer.is_done
     assert done.manuscript.document["actions"] == [action("one"), action("two"), action("three")]
-    (rewritten,) = done.of(Rewritten)
+    (rewritten,) = done.of(DraftRevised)
     assert {edit.path for edit in rewritten.edits} == {"/actions/1", "/actions/2"}
     assert "ignored 1 change of parts without findings: /actions/one" in done.remarks()
 
@@ -146,7 +149,7 @@ async def test_what_comes_back_only_in_play_undoes_the_whole_answer() -> None:
     winnable = {"win_conditions": [{"id": "won", "when": {">": [{"var": "turn"}, 99]}}]}
     first = {**chance(0.2, min_fail_rate=0.9), **unwinnable}
     without = {"removed": ["/win_conditions"]}
-    done = await wrote(first, without, as_bad, winnable, level=Level.DRY_RUN)
+    done = await wrote(first, without, as_bad, winnable, level=ValidationLevel.DRY_RUN)
     assert done.codes()[:3] == [
         {"UNREACHABLE_WIN", "IMPOSSIBLE_LOSS"},
         {"TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS"},
@@ -154,7 +157,7 @@ async def test_what_comes_back_only_in_play_undoes_the_whole_answer() -> None:
     ]
     assert "win_conditions" not in done.manuscript.document
     assert done.told(3)["undone"] == [""]
-    back = done.of(Rewritten)[2]
+    back = done.of(DraftRevised)[2]
     assert [edit.path for edit in back.edits] == ["/win_conditions/0"]
     assert back.spent is None
 
@@ -169,7 +172,7 @@ async def test_no_finding_comes_back_once_it_was_mended() -> None:
     done = await wrote(*swapped)
     seen: set[tuple[str, str]] = set()
     gone: set[tuple[str, str]] = set()
-    for found in done.of(FoundWrong):
+    for found in done.of(ValidationFailed):
         now = {(finding.code, finding.path.split("/")[2]) for finding in found.findings}
         assert not now & gone
         gone |= seen - now
@@ -179,17 +182,17 @@ async def test_no_finding_comes_back_once_it_was_mended() -> None:
 async def test_findings_of_play_open_the_whole_document() -> None:
     likelier = chance(0.5)
     changed = {key: likelier[key] for key in ("random_events", "negativity_budget", "horizon")}
-    done = await wrote(chance(0.2, min_fail_rate=0.9), changed, level=Level.DRY_RUN)
+    done = await wrote(chance(0.2, min_fail_rate=0.9), changed, level=ValidationLevel.DRY_RUN)
     assert done.writer.is_done
     assert done.manuscript.document == {**likelier, **FIXED}
 
 
 async def test_numbers_that_were_moved_are_part_of_what_the_model_goes_on_from() -> None:
     missed = {**siege(min_fail_rate=0.65), "notes": "none"}
-    done = await wrote(missed, {"name": "Other"}, level=Level.DRY_RUN)
+    done = await wrote(missed, {"name": "Other"}, level=ValidationLevel.DRY_RUN)
     assert done.writer.is_done
     assert done.codes() == [{"UNKNOWN_KEY"}]
-    (event,) = done.of(NumbersMoved)
+    (event,) = done.of(NumbersAdjusted)
     assert done.manuscript.judgement is not None
     assert done.manuscript.judgement.edits == event.edits
     moved = {edit["path"]: edit["after"] for edit in done.told(1)["moved"]}
@@ -222,7 +225,7 @@ async def test_a_document_that_passed_is_gone_back_to_where_later_answers_only_s
     assert done.writer.is_done
     assert done.manuscript.document == {**spec(), **FIXED}
     assert [(f.code, f.severity) for f in done.writer.findings] == [("UNKNOWN_KEY", Severity.WARNING)]
-    assert json.loads(done.of(Rewritten)[-1].document) == {**spec(), **FIXED}
+    assert json.loads(done.of(DraftRevised)[-1].document) == {**spec(), **FIXED}
 
 
 async def test_why_no_answer_came_is_among_what_is_wrong_at_last() -> None:
@@ -244,7 +247,7 @@ async def test_a_slip_that_was_mended_is_left_out_when_it_is_made_again() -> Non
 
 async def test_an_answer_that_changes_nothing_is_not_played_again() -> None:
     noted = {**chance(0.5), "notes": "none"}
-    done = await wrote(noted, {"name": chance(0.5)["name"]}, level=Level.DRY_RUN)
+    done = await wrote(noted, {"name": chance(0.5)["name"]}, level=ValidationLevel.DRY_RUN)
     assert done.writer.is_done
     assert sum("simulating runs" in remark for remark in done.remarks()) == 1
 
@@ -254,7 +257,7 @@ async def test_what_is_undone_down_to_a_document_that_passed_is_not_played_again
     wrong = {"actions": [bad("wait")]}
     first = {**good, **wrong}
     done = await wrote(
-        first, {"actions": good["actions"], "notes": 1}, {**wrong, "memo": 1}, level=Level.DRY_RUN
+        first, {"actions": good["actions"], "notes": 1}, {**wrong, "memo": 1}, level=ValidationLevel.DRY_RUN
     )
     assert done.codes() == [
         {"UNKNOWN_PATH"},
@@ -289,8 +292,8 @@ async def test_of_an_answer_that_was_cut_off_whole_parts_are_kept() -> None:
 async def test_a_document_that_is_there_is_changed_and_never_told_as_a_draft() -> None:
     done = await wrote({"actions": [action("new")]}, document=spec())
     assert done.writer.is_done
-    assert done.of(Draft) == []
-    (rewritten,) = done.of(Rewritten)
+    assert done.of(DraftProposed) == []
+    (rewritten,) = done.of(DraftRevised)
     assert rewritten.attempt == 1
     assert "new" in done.ids()
 

@@ -5,18 +5,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from peripety.engine import ABSENT
 from peripety.errors import InvalidArgumentError, NotFoundError
-from peripety.sessions.branches.comparing import differences
-from peripety.sessions.branches.model import Comparison, Difference
-from peripety.sessions.model import NewSession
-from peripety.sim import ABSENT
+from peripety.session.branch_types import CompareRequest, StateDifference
+from peripety.session.branches import diff_trees
+from peripety.session.types import NewSession
 from support.branching import FATEFUL, forked, rewound, turn_for
 from support.sessions import OneScenario, ScriptedGateway, new_id, sessions_over, table
 from support.specs import action, document
 
 if TYPE_CHECKING:
-    from peripety.sessions.branches.model import Compared
+    from peripety.session.branch_types import BranchComparison
     from support.sessions import Table
+
 
 SECRETIVE = document(
     entities=[{"id": "p", "playable": True}, {"id": "q", "playable": True}],
@@ -39,9 +40,9 @@ async def play(game: Table, session_id: str, *actions: str, turns: int = 1) -> N
         await game.take(turn_for(await game.store.session(session_id), *actions))
 
 
-async def compared(game: Table, other: str, **more: object) -> Compared:
+async def compared(game: Table, other: str, **more: object) -> BranchComparison:
     return await game.sessions.compare(
-        Comparison(**{"session_id": game.session_id, "other_session_id": other, **more})  # type: ignore[arg-type]
+        CompareRequest(**{"session_id": game.session_id, "other_session_id": other, **more})  # type: ignore[arg-type]
     )
 
 
@@ -148,13 +149,13 @@ async def test_sessions_of_different_versions_are_not_compared(database_url: str
 async def test_what_cannot_be_compared_is_named(database_url: str) -> None:
     async with table(database_url, FATEFUL) as game:
         here_twice = (game.session_id, game.session_id)
-        here = Comparison(*here_twice)
+        here = CompareRequest(*here_twice)
         with pytest.raises(InvalidArgumentError) as caught:
             await game.sessions.compare(replace(here, session_id="", other_session_id=""))
         for unknown in (replace(here, other_session_id="other"), replace(here, pov="nobody")):
             with pytest.raises(NotFoundError):
                 await game.sessions.compare(unknown)
-        for wrong in (replace(here, page_size=-1), Comparison(*here_twice, None, 0, "no token")):
+        for wrong in (replace(here, page_size=-1), CompareRequest(*here_twice, None, 0, "no token")):
             with pytest.raises(InvalidArgumentError):
                 await game.sessions.compare(wrong)
     assert [violation.field for violation in caught.value.violations] == ["session_id", "other_session_id"]
@@ -163,10 +164,10 @@ async def test_what_cannot_be_compared_is_named(database_url: str) -> None:
 def test_differences_name_the_deepest_value_that_differs() -> None:
     here = {"a": 1, "b": {"x": [1, 2], "odd key": 1}, "gone": None, "same": {"n": 1.0}}
     there = {"a": 2, "b": {"x": [1, 3], "odd key": {"y": 1}}, "new": {"z": 1}, "same": {"n": 1}}
-    assert list(differences(here, there)) == [
-        Difference("state.a", 1, 2),
-        Difference('state.b["odd key"]', 1, {"y": 1}),
-        Difference("state.b.x", [1, 2], [1, 3]),
-        Difference("state.gone", None, ABSENT),
-        Difference("state.new", ABSENT, {"z": 1}),
+    assert list(diff_trees(here, there)) == [
+        StateDifference("state.a", 1, 2),
+        StateDifference('state.b["odd key"]', 1, {"y": 1}),
+        StateDifference("state.b.x", [1, 2], [1, 3]),
+        StateDifference("state.gone", None, ABSENT),
+        StateDifference("state.new", ABSENT, {"z": 1}),
     ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.sessions.branches.model import Fork, Rewinding
+from peripety.session.branch_types import ForkRequest, RewindRequest
 from support.branching import FATEFUL, forked, standing_rows, turn_for, verified
 from support.faulty_database import Faults, attempted, process
 from support.sessions import new_id, table
@@ -14,9 +14,10 @@ from support.sessions import new_id, table
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from peripety.sessions.looks import SeenSession
-    from peripety.sessions.sessions import Sessions
+    from peripety.session.session_manager import SessionManager
+    from peripety.session.session_view import SessionView
     from support.sessions import Table
+
 
 TURNS = 4
 
@@ -26,7 +27,7 @@ async def play(game: Table, session_id: str, turns: int) -> None:
         await game.take(turn_for(await game.store.session(session_id), "act"))
 
 
-async def points_of(game: Table, ask: Callable[[Sessions], Awaitable[SeenSession]]) -> int:
+async def points_of(game: Table, ask: Callable[[SessionManager], Awaitable[SessionView]]) -> int:
     """How many points something passes when nothing goes wrong."""
     faults = Faults()
     await ask(process(game, faults))
@@ -39,11 +40,11 @@ async def test_a_fork_is_there_once_or_not_at_all(database_url: str, kind: str) 
     async with table(database_url, FATEFUL) as game:
         await play(game, game.session_id, TURNS)
         kept = await verified(game.store, game.session_id)
-        points = await points_of(game, lambda one: one.fork(Fork(new_id(), game.session_id, 2)))
+        points = await points_of(game, lambda one: one.fork(ForkRequest(new_id(), game.session_id, 2)))
         made = 2
         outcomes = set()
         for point in range(1, points + 1):
-            request = Fork(new_id(), game.session_id, 2)
+            request = ForkRequest(new_id(), game.session_id, 2)
             faults = Faults(point, kind)
             await attempted(process(game, faults).fork(request), faults)
             there = len((await game.sessions.list(None, 0, "")).items) - made
@@ -71,8 +72,8 @@ async def test_a_rewind_has_happened_once_or_not_at_all(database_url: str, kind:
                 await forked(game.sessions, session_id)
             return session_id
 
-        async def rewinding() -> Rewinding:
-            return Rewinding(new_id(), await session_to_rewind(), TURNS + 1, TURNS + 2)
+        async def rewinding() -> RewindRequest:
+            return RewindRequest(new_id(), await session_to_rewind(), TURNS + 1, TURNS + 2)
 
         request = await rewinding()
         points = await points_of(game, lambda one: one.rewind(request))

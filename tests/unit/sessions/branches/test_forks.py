@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from peripety.gateway.model import Spent
-from peripety.sessions.branches.model import Fork
-from peripety.sessions.events import Committed
-from peripety.sessions.model import NewSession, Parent
+from peripety.gateway.types.response import UsageTotal
+from peripety.session.branch_types import ForkRequest
+from peripety.session.events import Committed
+from peripety.session.types import ForkOrigin, NewSession
 from support.branching import ENDING, FATEFUL, forked, is_gone, standing_rows, turn_for, turns_of, verified
 from support.sessions import new_id, only, table
 
 if TYPE_CHECKING:
-    from peripety.sessions.model import Session
+    from peripety.session.types import Session
     from support.sessions import Table
 
 
@@ -38,7 +38,7 @@ async def test_a_fork_has_the_first_turns_and_leaves_the_other_session_as_it_was
     async with table(database_url, FATEFUL) as game:
         parent = await play(game, 3)
         fork = (await forked(game.sessions, game.session_id, 2)).session
-        assert (fork.turn, fork.parent) == (2, Parent(game.session_id, 2))
+        assert (fork.turn, fork.parent) == (2, ForkOrigin(game.session_id, 2))
         assert fork.session_id != game.session_id
         await play_on(game, fork.session_id, "other")
         assert await game.store.session(game.session_id) == parent
@@ -150,8 +150,8 @@ async def test_a_fork_counts_its_own_usage(database_url: str) -> None:
     async with table(database_url, FATEFUL) as game:
         parent = await play(game, 1)
         fork = (await forked(game.sessions, game.session_id)).session
-    assert parent.usage != Spent()
-    assert fork.usage == Spent()
+    assert parent.usage != UsageTotal()
+    assert fork.usage == UsageTotal()
 
 
 async def test_a_fork_of_a_run_that_ended_goes_on_from_before(database_url: str) -> None:
@@ -181,13 +181,13 @@ async def test_a_turn_s_request_belongs_to_the_session_that_it_was_sent_to(datab
 async def test_the_same_request_makes_one_fork(database_url: str) -> None:
     async with table(database_url, FATEFUL) as game:
         await play(game, 2)
-        request = Fork(new_id(), game.session_id, 1)
+        request = ForkRequest(new_id(), game.session_id, 1)
         made = await asyncio.gather(*(game.sessions.fork(request) for _ in range(5)))
         assert len({seen.session.session_id for seen in made}) == 1
         await game.sessions.delete(game.session_id, new_id())
         assert (await game.sessions.fork(request)).session == made[0].session
         with pytest.raises(AlreadyExistsError) as caught:
-            await game.sessions.fork(Fork(request.request_id, game.session_id, 2))
+            await game.sessions.fork(ForkRequest(request.request_id, game.session_id, 2))
     assert caught.value.code == "REQUEST_ID_REUSED"
 
 
@@ -206,7 +206,7 @@ async def test_a_wrong_field_of_a_fork_is_named(
     async with table(database_url, FATEFUL) as game:
         with pytest.raises(InvalidArgumentError) as caught:
             await game.sessions.fork(
-                Fork(**{"request_id": new_id(), "session_id": game.session_id, **change})
+                ForkRequest(**{"request_id": new_id(), "session_id": game.session_id, **change})
             )
     assert [violation.field for violation in caught.value.violations] == [field]
 
@@ -226,7 +226,7 @@ async def test_a_fork_of_what_does_not_exist_is_not_made(
         await play(game, 1)
         with pytest.raises(NotFoundError) as caught:
             await game.sessions.fork(
-                Fork(**{"request_id": new_id(), "session_id": game.session_id, **change})
+                ForkRequest(**{"request_id": new_id(), "session_id": game.session_id, **change})
             )
         assert len((await game.sessions.list(None, 0, "")).items) == 1
     assert caught.value.code == code

@@ -15,17 +15,17 @@ from peripety.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
-from peripety.sessions import remembered
-from peripety.sessions.branches import state_at
-from peripety.sessions.branches.model import Rewinding
-from peripety.sessions.model import CommittedTurn, Memory, Parent, Rewind
-from peripety.sessions.store import SNAPSHOT_TURNS, SessionStore
-from peripety.sessions.store.tables import turns
+from peripety.session import memory
+from peripety.session.branch_types import RewindRequest
+from peripety.session.branches import state_at
+from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
+from peripety.session.store.tables import turns
+from peripety.session.types import CommittedTurn, ForkOrigin, NarratorMemory, RecordedRewind
 from support.branching import ENDING, FATEFUL, forked, rewound, turn_for, turns_of, verified
 from support.sessions import new_id, rulesets, table
 
 if TYPE_CHECKING:
-    from peripety.sessions.model import Session
+    from peripety.session.types import Session
     from support.sessions import Table
 
 
@@ -116,9 +116,9 @@ async def test_a_fork_can_go_back_past_where_it_began(database_url: str) -> None
         parent, game.session_id = game.session_id, fork.session_id
         await play(game, 2, "act")
         at_fork = (await rewound(game.sessions, fork.session_id, 3)).session
-        assert (at_fork.seed, at_fork.reseeded, at_fork.parent) == (99, True, Parent(parent, 3))
+        assert (at_fork.seed, at_fork.reseeded, at_fork.parent) == (99, True, ForkOrigin(parent, 3))
         before = (await rewound(game.sessions, fork.session_id, 1)).session
-        assert (before.seed, before.reseeded, before.parent) == (7, False, Parent(parent, 1))
+        assert (before.seed, before.reseeded, before.parent) == (7, False, ForkOrigin(parent, 1))
         await play(game, 3, "act")
         assert [turn.record for turn in await verified(game.store, fork.session_id)] == [
             turn.record for turn in kept
@@ -129,7 +129,7 @@ async def test_a_fork_can_go_back_past_where_it_began(database_url: str) -> None
 async def test_the_same_request_takes_turns_back_once(database_url: str) -> None:
     async with table(database_url, FATEFUL) as game:
         await play(game, 4, "act")
-        request = Rewinding(new_id(), game.session_id, 2, 4)
+        request = RewindRequest(new_id(), game.session_id, 2, 4)
         seen = await asyncio.gather(*(game.sessions.rewind(request) for _ in range(5)))
         assert {one.session.last_sequence for one in seen} == {seen[0].session.last_sequence}
         on = await play(game, 2, "act")
@@ -144,7 +144,7 @@ async def test_a_rewind_that_its_own_request_overtakes_tells_what_is_now(
 ) -> None:
     async with table(database_url, FATEFUL) as game:
         await play(game, 4, "act")
-        request = Rewinding(new_id(), game.session_id, 2, 4)
+        request = RewindRequest(new_id(), game.session_id, 2, 4)
         look = game.store.rewound_by
 
         async def overtaken(*asked: Any) -> bool:
@@ -162,7 +162,7 @@ async def test_a_rewind_that_was_meant_for_another_state_is_refused(database_url
     async with table(database_url, FATEFUL) as game:
         before = await play(game, 2, "act")
         with pytest.raises(ConflictError) as caught:
-            await game.sessions.rewind(Rewinding(new_id(), game.session_id, 1, 3))
+            await game.sessions.rewind(RewindRequest(new_id(), game.session_id, 1, 3))
         assert await game.store.session(game.session_id) == before
     assert caught.value.code == "STALE_TURN"
 
@@ -170,7 +170,7 @@ async def test_a_rewind_that_was_meant_for_another_state_is_refused(database_url
 async def test_of_two_rewinds_one_wins(database_url: str) -> None:
     async with table(database_url, FATEFUL) as game:
         await play(game, 4, "act")
-        requests = [Rewinding(new_id(), game.session_id, turn, 4) for turn in (1, 2, 3)]
+        requests = [RewindRequest(new_id(), game.session_id, turn, 4) for turn in (1, 2, 3)]
         ends = await asyncio.gather(*map(game.sessions.rewind, requests), return_exceptions=True)
         lost = [end for end in ends if isinstance(end, ConflictError)]
         assert [error.code for error in lost] == ["STALE_TURN"] * 2
@@ -258,7 +258,7 @@ async def test_a_wrong_field_of_a_rewind_is_named(
         before = await play(game, 2, "act")
         whole = {"request_id": new_id(), "session_id": game.session_id, "turn": 1, "expected_turn": 2}
         with pytest.raises(InvalidArgumentError) as caught:
-            await game.sessions.rewind(Rewinding(**{**whole, **change}))
+            await game.sessions.rewind(RewindRequest(**{**whole, **change}))
         assert await game.store.session(game.session_id) == before
     assert [violation.field for violation in caught.value.violations] == [field]
 
@@ -284,12 +284,12 @@ async def test_who_watches_hears_turns_and_rewinds_in_order(database_url: str) -
         assert await game.store.happened("nobody", 0, 10) == []
 
 
-def told(one: CommittedTurn | Rewind) -> Any:
-    return ("back", one.turn) if isinstance(one, Rewind) else one.turn
+def told(one: CommittedTurn | RecordedRewind) -> Any:
+    return ("back", one.turn) if isinstance(one, RecordedRewind) else one.turn
 
 
-def told_sequences(found: list[CommittedTurn | Rewind]) -> list[int]:
-    return [one.sequence if isinstance(one, Rewind) else one.first_sequence for one in found]
+def told_sequences(found: list[CommittedTurn | RecordedRewind]) -> list[int]:
+    return [one.sequence if isinstance(one, RecordedRewind) else one.first_sequence for one in found]
 
 
 class Remembering(SessionStore):
@@ -297,10 +297,10 @@ class Remembering(SessionStore):
 
     async def commit(self, session: Session, turn: CommittedTurn) -> None:
         before = (await self.session(session.session_id)).memories
-        new = Memory(turn.turn, "scope", "p", f"turn {turn.turn}", "private")
+        new = NarratorMemory(turn.turn, "scope", "p", f"turn {turn.turn}", "private")
         now = (*before[-3:], new) if turn.turn % 3 else before
         await super().commit(
-            replace(session, memories=now), replace(turn, memories=remembered.since(before, now))
+            replace(session, memories=now), replace(turn, memories=memory.diff_memories(before, now))
         )
 
 

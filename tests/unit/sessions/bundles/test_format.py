@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from peripety.gateway.model import Budget, Spent, Usage
-from peripety.sessions import events
-from peripety.sessions.bundles.format import BundledTurn, Header, schema_of
-from peripety.sessions.model import Conduct, Memory, NarratorOptions, Seat, Table
+from peripety.gateway.types.request import Budget
+from peripety.gateway.types.response import Usage, UsageTotal
+from peripety.session import events
+from peripety.session.bundles.format import BundledTurn, BundleHeader, schema_of
+from peripety.session.types import NarratorMemory, NarratorOptions, NarratorStats, Seat, SeatConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 COMPUTED = {events.ActionResolved, events.Rolled, events.WorldResolved, events.RuleFailed}
 
@@ -29,15 +31,15 @@ def names(kind: type) -> set[str]:
 
 def test_the_schema_of_a_part_has_the_fields_that_are_written() -> None:
     header, committed = schema_of("header"), schema_of("event.committed")
-    assert keys(header) == names(Header) | {"kind", "version"}
-    assert keys(header["properties"]["table"]) == names(Table)
+    assert keys(header) == names(BundleHeader) | {"kind", "version"}
+    assert keys(header["properties"]["table"]) == names(SeatConfig)
     assert keys(header["properties"]["table"]["properties"]["seats"]["items"]) == names(Seat)
     assert keys(header["properties"]["narrator"]) == names(NarratorOptions)
     assert keys(schema_of("budget")) == names(Budget)
     assert keys(schema_of("turn")) == names(BundledTurn)
-    assert keys(schema_of("memory")) == names(Memory)
-    assert keys(committed["properties"]["conduct"]) == names(Conduct)
-    assert keys(committed["properties"]["usage"]) == names(Spent)
+    assert keys(schema_of("memory")) == names(NarratorMemory)
+    assert keys(committed["properties"]["conduct"]) == names(NarratorStats)
+    assert keys(committed["properties"]["usage"]) == names(UsageTotal)
     assert keys(committed["properties"]["usage"]["properties"]["usage"]) == names(Usage)
 
 

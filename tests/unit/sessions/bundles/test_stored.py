@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import text
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -18,15 +18,15 @@ from peripety.errors import (
     NotFoundError,
     ResourceExhaustedError,
 )
-from peripety.scenarios.certificates.document import certificate_hash, encode
-from peripety.sessions.branches.model import Fork, Rewinding
-from peripety.sessions.bundles.defects import BundleError
-from peripety.sessions.bundles.exporting import Exporter, ReplayCompleted
-from peripety.sessions.bundles.importing import Importer
-from peripety.sessions.bundles.replaying import ReplayedTurn
-from peripety.sessions.model import ActionCall, NarratorOptions, NewSession, Request, Table
-from peripety.sessions.model import Seat as Place
-from peripety.sessions.store import lines
+from peripety.scenario.certificate.types import certificate_hash, encode
+from peripety.session.branch_types import ForkRequest, RewindRequest
+from peripety.session.bundles.exporter import ReplayCompleted, SessionExporter
+from peripety.session.bundles.format import BundleError
+from peripety.session.bundles.importer import SessionImporter
+from peripety.session.bundles.verifier import ReplayedTurn
+from peripety.session.store import history_segments
+from peripety.session.types import NarratorOptions, NewSession, PlayerAction, SeatConfig, SessionRequestKey
+from peripety.session.types import Seat as Place
 from support.branching import standing_rows
 from support.bundles import Plan, bundle_of, play, resealed, verdict_on
 from support.certificates import certified, contest
@@ -37,9 +37,10 @@ from support.specs import action, document, event
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from peripety.sessions.model import CommittedTurn, Session
-    from peripety.sessions.sessions import Sessions
+    from peripety.session.session_manager import SessionManager
+    from peripety.session.types import CommittedTurn, Session
     from support.sessions import Table as Game
+
 
 SPEC = document(
     entities=[{"id": "p", "playable": True}, {"id": "q"}],
@@ -62,7 +63,7 @@ async def played(game: Game, turns: int) -> None:
         await game.play(turn, "act", pov="p")
 
 
-async def exported(sessions: Sessions, session_id: str, last_turn: int = 0) -> bytes:
+async def exported(sessions: SessionManager, session_id: str, last_turn: int = 0) -> bytes:
     return b"".join([piece async for piece in sessions.export(session_id, last_turn)])
 
 
@@ -83,7 +84,7 @@ async def test_a_session_that_is_played_again_comes_to_what_is_recorded(database
         turns, completed = await replayed(game)
         assert [turn.turn for turn in turns] == [*range(1, 21)]
         assert all(turn.matches for turn in turns)
-        assert completed == ReplayCompleted(20, 0, sim.BACKEND)
+        assert completed == ReplayCompleted(20, 0, engine.BACKEND)
         assert turns[-1].computed_chain_hash == (await game.now()).session.chain_hash
         part, completed = await replayed(game, 17, 18)
         assert ([turn.turn for turn in part], completed.turns) == ([17, 18], 2)
@@ -189,9 +190,9 @@ async def test_an_imported_session_is_the_same_and_goes_on(database_url: str) ->
         assert (after.usage, after.last_sequence, after.parent) == (before.usage, before.last_sequence, None)
         assert await exported(game.sessions, after.session_id) == bundle
         # Turns that were imported can be read, forked and rewound like those that were played here.
-        past = await game.sessions.fork(Fork(new_id(), after.session_id, 17))
+        past = await game.sessions.fork(ForkRequest(new_id(), after.session_id, 17))
         assert past.session.turn == 17
-        back = await game.sessions.rewind(Rewinding(new_id(), after.session_id, 5, expected_turn=20))
+        back = await game.sessions.rewind(RewindRequest(new_id(), after.session_id, 5, expected_turn=20))
         assert back.session.turn == 5
         twin = await game.sessions.take_in(new_id(), pieces(bundle))
         imported = type(game)(game.sessions, game.store, game.database, twin.session.session_id)
@@ -205,7 +206,7 @@ async def test_a_fork_under_another_seed_is_exported_with_it_before_and_after_it
 ) -> None:
     async with table(database_url, SPEC) as game:
         await played(game, 2)
-        fork = await game.sessions.fork(Fork(new_id(), game.session_id, seed=77))
+        fork = await game.sessions.fork(ForkRequest(new_id(), game.session_id, seed=77))
         bundle = await exported(game.sessions, fork.session.session_id)
         taken_in = (await game.sessions.take_in(new_id(), pieces(bundle))).session
         assert (taken_in.seed, taken_in.reseeded, taken_in.first_seed) == (77, True, fork.session.first_seed)
@@ -236,7 +237,7 @@ async def long_session(game: Game, turns: int, made: Callable[[], None] = lambda
 
     ended = replace(session, turn=turns, last_sequence=turns * len(turn.events))
     new = replace(ended, session_id=new_id(), line_id=new_id())
-    return await game.store.add(new, SPEC, Request(new_id(), ""), past())
+    return await game.store.add(new, SPEC, SessionRequestKey(new_id(), ""), past())
 
 
 async def test_the_event_loop_goes_on_while_a_long_past_is_stored(database_url: str) -> None:
@@ -260,18 +261,18 @@ async def test_of_many_turns_those_are_deleted_that_nobody_needs_while_the_event
 ) -> None:
     came_round: list[None] = []
     seen: list[int] = []
-    cut = lines._cut
+    cut = history_segments._delete_after
 
     async def noted(*arguments: Any) -> None:
         seen.append(len(came_round))
         asyncio.get_running_loop().call_soon(came_round.append, None)
         await cut(*arguments)
 
-    monkeypatch.setattr(lines, "_cut", noted)
+    monkeypatch.setattr(history_segments, "_delete_after", noted)
     async with table(database_url, SPEC) as game:
         session = await long_session(game, turns)
         back = replace(session, turn=1, last_sequence=session.last_sequence + 1, line_id=new_id())
-        await game.store.rewind(session, back, Request(new_id(), ""))
+        await game.store.rewind(session, back, SessionRequestKey(new_id(), ""))
         assert len(seen) == len(set(seen)) == 1 + (turns - 2) // 256
         rows = await standing_rows(game.database)
         assert rows["session_turns"] == 2
@@ -280,7 +281,7 @@ async def test_of_many_turns_those_are_deleted_that_nobody_needs_while_the_event
 
 
 async def test_an_imported_table_with_little_time_goes_on_by_itself(database_url: str) -> None:
-    seats = Table((Place("one", "p"),), seconds=3600.0)
+    seats = SeatConfig((Place("one", "p"),), seconds=3600.0)
     async with table(database_url, SPEC) as game:
         made = await game.sessions.create(NewSession(new_id(), "scenario", table=seats))
         bundle = await exported(game.sessions, made.session.session_id)
@@ -317,11 +318,11 @@ async def test_of_a_bundle_that_is_not_right_nothing_is_stored(database_url: str
 
 
 async def test_who_could_not_play_here_is_refused(database_url: str) -> None:
-    game_of = play(sim.compile(SPEC), [Plan([ActionCall("act", {})])])
+    game_of = play(engine.compile(SPEC), [Plan([PlayerAction("act", {})])])
     async with table(database_url, SPEC) as game:
         for header in (
-            {"table": Table((Place("s", "q"),))},
-            {"table": Table((Place("s", "none"),))},
+            {"table": SeatConfig((Place("s", "q"),))},
+            {"table": SeatConfig((Place("s", "none"),))},
             {"narrator": NarratorOptions(language="!")},
         ):
             with pytest.raises(BundleError) as caught:
@@ -341,7 +342,7 @@ async def test_a_bundle_that_is_too_large_is_refused_before_it_is_all_there(data
 
     async with table(database_url, SPEC) as game:
         with pytest.raises(ResourceExhaustedError) as caught:
-            await Importer(game.store, ROOM, most_bytes=1000).take_in(new_id(), endless())
+            await SessionImporter(game.store, ROOM, most_bytes=1000).take_in(new_id(), endless())
     assert caught.value.code == "BUNDLE_TOO_LARGE"
     assert taken == 11
 
@@ -360,7 +361,7 @@ async def test_a_session_that_is_rewound_meanwhile_is_not_written_down_as_two(da
         await played(game, 40)
         pages = game.sessions.replay(game.session_id, 0, 0)
         await anext(pages)
-        await game.sessions.rewind(Rewinding(new_id(), game.session_id, 3, expected_turn=40))
+        await game.sessions.rewind(RewindRequest(new_id(), game.session_id, 3, expected_turn=40))
         with pytest.raises(ConflictError) as caught:
             [item async for item in pages]
         assert caught.value.code == "STALE_TURN"
@@ -369,7 +370,7 @@ async def test_a_session_that_is_rewound_meanwhile_is_not_written_down_as_two(da
         document = game.store.document
 
         async def rewound(spec_hash: str) -> bytes:
-            await game.sessions.rewind(Rewinding(new_id(), game.session_id, 3, expected_turn=43))
+            await game.sessions.rewind(RewindRequest(new_id(), game.session_id, 3, expected_turn=43))
             await played(game, 41)
             return await document(spec_hash)
 
@@ -383,7 +384,7 @@ async def test_a_bundle_has_the_certificate_of_its_scenario(database_url: str) -
     certificate = encode(await certified(spec))
     async with table(database_url, document_of(spec)) as game:
         scenarios = OneScenario(document_of(spec), certificate)
-        exporter = Exporter(game.store, rulesets(game.store), scenarios)
+        exporter = SessionExporter(game.store, rulesets(game.store), scenarios)
         bundle = b"".join([piece async for piece in exporter.export(game.session_id)])
         verdict = verdict_on(bundle)
         assert verdict.right

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
-from peripety.scenarios.certificates.document import certificate_hash, encode
-from peripety.sessions.bundles.format import MOST_LINE_BYTES
-from peripety.sessions.bundles.verifying import Verification
-from peripety.sessions.events import Dialogue
-from peripety.sessions.model import (
-    ActionCall,
-    Memory,
+from peripety import engine
+from peripety.scenario.certificate.types import certificate_hash, encode
+from peripety.session.bundles.format import MAX_LINE_BYTES
+from peripety.session.bundles.verifier import BundleVerification
+from peripety.session.events import DialogueSpoken
+from peripety.session.types import (
+    DieRollRequest,
+    NarratorMemory,
     NarratorOptions,
-    RollRequest,
+    PlayerAction,
     Seat,
-    SeatOrder,
-    Table,
+    SeatConfig,
+    TurnOrder,
 )
 from support.bundles import Plan, bundle_of, play, resealed, verdict_on, verified
 from support.certificates import certified_alone, contest
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
     from support.bundles import Game
 
-ACT = ActionCall("act", {})
+
+ACT = PlayerAction("act", {})
 HEADER, SPECIFICATION, FIRST_TURN = 1, 2, 3
 
 
 def a_game(**parts: Any) -> Game:
     """Three turns: in the first is all that a turn can have, the second is under another seed."""
-    program = sim.compile(
+    program = engine.compile(
         document(
             actions=[
                 action("act", [{"op": "inc", "path": "state.a", "value": 1}]),
@@ -46,8 +47,8 @@ def a_game(**parts: Any) -> Game:
         )
     )
     first = Plan(
-        [ACT, ActionCall("big", {})],
-        [RollRequest("k", 10, "x")],
+        [ACT, PlayerAction("big", {})],
+        [DieRollRequest("k", 10, "x")],
         [{"op": "inc", "path": "state.a", "value": 1}],
     )
     return play(program, [first, Plan([ACT], seed=99), Plan()])
@@ -61,9 +62,9 @@ def lines_of(bundle: bytes) -> list[bytes]:
 def forged(bundle: bytes, line: int, change: Callable[[Any], Any]) -> bytes:
     """A bundle with one line changed, and the end of a bundle that was written like that."""
     lines = lines_of(bundle)
-    value = sim.parse_canonical(lines[line - 1])
+    value = engine.parse_canonical(lines[line - 1])
     change(value)
-    lines[line - 1] = sim.canonical(value)
+    lines[line - 1] = engine.canonicalize(value)
     return resealed(lines)
 
 
@@ -89,7 +90,7 @@ def test_a_session_before_its_first_turn_is_a_bundle() -> None:
 
 
 def test_a_bundle_tells_who_plays_and_how_it_is_narrated() -> None:
-    table = Table((Seat("s", "x"), Seat("t", "y")), SeatOrder.SIMULTANEOUS, 2.5)
+    table = SeatConfig((Seat("s", "x"), Seat("t", "y")), TurnOrder.SIMULTANEOUS, 2.5)
     narrator = NarratorOptions("fake/model", "de")
     verdict = verdict_on(bundle_of(a_game(), table=table, narrator=narrator, next_seed=5))
     assert verdict.right
@@ -219,9 +220,9 @@ def test_prose_and_memories_are_carried_and_are_no_part_of_the_chain() -> None:
     assert verdict_on(forged(bundle_of(a_game()), FIRST_TURN, change)).right
     game = a_game()
     turn = game.turns[0]
-    told = (*turn.events[:-1], Dialogue("x", "Words."), turn.events[-1])
+    told = (*turn.events[:-1], DialogueSpoken("x", "Words."), turn.events[-1])
     game.turns[0] = type(turn)(
-        turn.record, turn.request_id, "x", told, (Memory(1, "s", "x", "c", "private"),)
+        turn.record, turn.request_id, "x", told, (NarratorMemory(1, "s", "x", "c", "private"),)
     )
     assert verdict_on(bundle_of(game)).right
 
@@ -290,19 +291,19 @@ def test_a_line_without_end_is_not_read_to_its_end() -> None:
 
         def readline(self, size: int | None = -1, /) -> bytes:
             assert size is not None
-            if self.taken > MOST_LINE_BYTES:
+            if self.taken > MAX_LINE_BYTES:
                 return b"\n"
             self.taken += size
             return b"a" * size
 
-    verification = Verification(Endless())  # type: ignore[arg-type]
+    verification = BundleVerification(Endless())  # type: ignore[arg-type]
     assert not list(verification.turns())
     assert verification.verdict.defects[0].finding.code == "LINE_TOO_LONG"
 
 
 def test_a_bundle_is_read_no_further_than_its_turns_are_played() -> None:
     file = io.BytesIO(bundle_of(a_game()))
-    turns = Verification(file).turns()
+    turns = BundleVerification(file).turns()
     next(turns)
     assert file.getvalue()[: file.tell()].count(b"\n") == FIRST_TURN
     next(turns)

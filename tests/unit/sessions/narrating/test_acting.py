@@ -7,19 +7,14 @@ from typing import Any
 
 import pytest
 
-from peripety.config import ProviderName
+from peripety.core.config import ProviderName
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
-from peripety.gateway.model import Spent, ToolChoiceMode, Usage
-from peripety.sessions.events import (
-    ActionResolved,
-    Degraded,
-    NarrativeChunk,
-    NarrativeRetracted,
-    Rolled,
-)
-from peripety.sessions.model import ActionCall, Resolution
-from peripety.sessions.narrating.narrator import Told
-from peripety.sessions.stage import Anew
+from peripety.gateway.types.message import ToolChoiceMode
+from peripety.gateway.types.response import Usage, UsageTotal
+from peripety.session.events import ActionResolved, Degraded, NarrativeChunk, NarrativeRetracted, Rolled
+from peripety.session.narration.turn_narration import NarrationResult
+from peripety.session.speculation import TurnRestarted
+from peripety.session.types import PlayerAction, Resolution
 from support.acting import names, played, results, scene, told
 from support.sessions import SPENT, ScriptedGateway, calling, outcome
 from support.specs import action
@@ -66,7 +61,7 @@ async def test_all_actions_of_a_turn_come_in_one_answer_so_that_none_is_chosen_k
 
 
 async def test_who_chose_an_action_has_chosen() -> None:
-    about = scene("", chosen=(ActionCall("give", {"n": 1}),))
+    about = scene("", chosen=(PlayerAction("give", {"n": 1}),))
     events, gateway = await played(calling(("action:raise", {})), outcome("Told."), about=about)
     assert names(events) == ["WorldResolved", "NarrativeChunk", "Told"]
     ((result, failed),) = results(gateway)
@@ -75,7 +70,7 @@ async def test_who_chose_an_action_has_chosen() -> None:
 
 
 async def test_words_beside_a_chosen_action_may_add_to_it() -> None:
-    about = scene("more", chosen=(ActionCall("give", {"n": 1}),))
+    about = scene("more", chosen=(PlayerAction("give", {"n": 1}),))
     await played(calling(("action:raise", {})), outcome("Told."), about=about)
     assert about.stage.played is not None
     assert [act.action_id for act in about.stage.played.actions] == ["give", "raise"]
@@ -104,7 +99,7 @@ async def test_after_a_rejected_action_another_may_be_tried() -> None:
 
 
 async def test_a_turn_takes_no_more_than_sixteen_actions() -> None:
-    about = scene("words", chosen=(ActionCall("raise", {}),) * 3)
+    about = scene("words", chosen=(PlayerAction("raise", {}),) * 3)
     events, _ = await played(calling(*[("action:raise", {})] * 16), outcome("Told."), about=about)
     assert len([one for one in events if isinstance(one, ActionResolved)]) == 13
     assert events[-1].conduct.refused_calls == 3
@@ -114,7 +109,7 @@ async def test_an_action_after_which_the_turn_could_not_end_is_refused() -> None
     grow = [action("grow", [{"op": "push", "path": "state.list", "value": ["x" * 60_000]}])]
     about = scene(actions=grow, state={"list": ["x" * 60_000] * 12, "b": 2})
     events, gateway = await played(calling(*[("action:grow", {})] * 9), outcome("Told."), about=about)
-    assert isinstance(events[-1], Told)
+    assert isinstance(events[-1], NarrationResult)
     assert any(failed for _, failed in results(gateway))
     assert not any(isinstance(one, Degraded) for one in events)
 
@@ -218,7 +213,7 @@ async def test_after_four_rounds_the_narrator_has_to_tell() -> None:
     assert choices[4] is not None
     assert choices[4].mode is ToolChoiceMode.NONE
     assert events[-1].conduct.tool_rounds == 4
-    assert events[-1].usage == Spent(5, Usage(35, 15), 250, 100)
+    assert events[-1].usage == UsageTotal(5, Usage(35, 15), 250, 100)
 
 
 async def test_who_calls_for_ever_tells_nothing() -> None:
@@ -239,7 +234,7 @@ async def test_text_that_comes_with_calls_is_no_prose() -> None:
     for one in events:
         if isinstance(one, NarrativeChunk):
             shown += one.text
-        elif isinstance(one, NarrativeRetracted | Anew):
+        elif isinstance(one, NarrativeRetracted | TurnRestarted):
             shown = ""
     assert shown == "Told." == events[-1].narrative
 

@@ -7,14 +7,9 @@ from typing import Any
 
 import pytest
 
-from peripety.gateway.model import Spent, Usage
-from peripety.sessions.events import (
-    Degraded,
-    NarrativeChunk,
-    Rolled,
-    WorldResolved,
-)
-from peripety.sessions.model import ActionCall, Memory, Resolution
+from peripety.gateway.types.response import Usage, UsageTotal
+from peripety.session.events import Degraded, NarrativeChunk, Rolled, WorldResolved
+from peripety.session.types import NarratorMemory, PlayerAction, Resolution
 from support.acting import causes, names, played, results, scene, told
 from support.sessions import ScriptedGateway, calling, outcome
 
@@ -132,7 +127,7 @@ async def test_changes_may_not_alter_an_end_that_the_narrator_was_told_of() -> N
 
 async def test_what_an_accepted_outcome_remembers_is_kept_and_nothing_else() -> None:
     update = {"scope": "s", "target_id": "q", "content": "C.", "visibility": "private"}
-    kept = Memory(1, "s", "q", "C.", "private")
+    kept = NarratorMemory(1, "s", "q", "C.", "private")
     events, _ = await played(outcome("Told.", hidden_memory_updates=[update]))
     assert events[-1].memories == (kept,)
     events, _ = await played(outcome("Bad.", hidden_memory_updates=[update], extra=1), outcome("Good."))
@@ -152,7 +147,7 @@ async def test_there_is_one_repair_in_a_turn_whatever_is_asked_in_between() -> N
     assert len(gateway.requests) == 3
     assert [one.reason for one in events if isinstance(one, Degraded)] == ["OUTCOME_INVALID"]
     assert events[-1].conduct.refused_answers == 2
-    assert events[-1].usage == Spent(3, Usage(21, 9), 150, 60)
+    assert events[-1].usage == UsageTotal(3, Usage(21, 9), 150, 60)
 
 
 async def test_a_good_answer_after_a_repair_and_a_call_is_a_repaired_one() -> None:
@@ -163,7 +158,7 @@ async def test_a_good_answer_after_a_repair_and_a_call_is_a_repaired_one() -> No
 
 
 async def test_a_narrator_that_never_learned_of_the_end_has_it_told_by_the_server() -> None:
-    about = scene("words", chosen=(ActionCall("end", {}),))
+    about = scene("words", chosen=(PlayerAction("end", {}),))
     events, _ = await played(outcome("Told."), about=about)
     assert events[-1].narrative.startswith("Told.\n\n")
     assert "All is over" in events[-1].narrative

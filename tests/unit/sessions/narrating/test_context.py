@@ -3,18 +3,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from peripety.sessions.model import (
-    ActionCall,
-    Memory,
-    NarratorOptions,
-    RollRequest,
+from peripety.session.narration.turn_prompt import (
+    build_user_message,
+    cache_plan,
+    collect_facts,
+    render_system_text,
 )
-from peripety.sessions.narrating.context import cache_plan, facts_of, question, system_text
+from peripety.session.types import DieRollRequest, NarratorMemory, NarratorOptions, PlayerAction
 from support.scenes import scene_of, turn_of
 from support.specs import Json, action, at_most, document, event, never
 
 if TYPE_CHECKING:
-    from peripety.sessions.narrating.scene import Scene
+    from peripety.session.narration.turn_context import NarrationContext
+
 
 ENTITIES: list[Json] = [
     {"id": "p", "name": "P", "playable": True, "description": "not told"},
@@ -27,7 +28,7 @@ SECRETS: list[Json] = [
 ]
 
 
-def scene(*actions: ActionCall, viewer: str | None = None, **parts: Any) -> Scene:
+def scene(*actions: PlayerAction, viewer: str | None = None, **parts: Any) -> NarrationContext:
     about = {name: parts.pop(name) for name in ("past", "memories", "narrator") if name in parts}
     spec = {
         "entities": ENTITIES,
@@ -38,22 +39,22 @@ def scene(*actions: ActionCall, viewer: str | None = None, **parts: Any) -> Scen
         ],
         **parts,
     }
-    calls = actions or [ActionCall("act", {})]
+    calls = actions or [PlayerAction("act", {})]
     return scene_of(document(**spec), calls, viewer=viewer, spoken="what is said", **about)
 
 
-def facts(about: Scene) -> Json:
-    return facts_of(about, about.stage.foresee())
+def facts(about: NarrationContext) -> Json:
+    return collect_facts(about, about.stage.foresee())
 
 
-def asked(about: Scene, *, to_the_end: bool = True, beside: int = 20_000) -> Json:
+def asked(about: NarrationContext, *, to_the_end: bool = True, beside: int = 20_000) -> Json:
     played = about.stage.foresee() if to_the_end else None
-    told: Json = json.loads(question(about, played, beside=beside))
+    told: Json = json.loads(build_user_message(about, played, beside=beside))
     return told
 
 
-def scenario(about: Scene) -> Json:
-    text = system_text(about)
+def scenario(about: NarrationContext) -> Json:
+    text = render_system_text(about)
     told: Json = json.loads(text[text.index('\n{"') :])
     return told
 
@@ -70,7 +71,7 @@ def test_the_facts_are_those_that_the_point_of_view_may_know() -> None:
 def test_what_the_world_does_is_no_fact_while_the_narrator_may_still_act() -> None:
     schedule = {"op": "schedule", "id": "s", "after": 1, "effects": SECRETS[2:]}
     about = scene(actions=[action("act", [*SECRETS, schedule])], random_events=[event(weight=0.3)] * 1)
-    told = facts_of(about, None)
+    told = collect_facts(about, None)
     assert told["changes"] == [{"path": "state.a", "cause": "action:act", "before": 1, "after": 2}]
     assert not {"event", "status"} & set(told)
 
@@ -83,7 +84,7 @@ def test_the_prompt_holds_nobody_elses_secrets() -> None:
     assert told["start"] == {"a": 1, "private": {"p": {"x": "own"}}}
     assert asked(about)["view"] == {"a": 2}
     for secret in ("old secret", "new secret", "77", "78", "not told"):
-        assert secret not in system_text(about) + question(about, about.stage.foresee())
+        assert secret not in render_system_text(about) + build_user_message(about, about.stage.foresee())
 
 
 def test_the_scenario_is_told_by_its_public_rules() -> None:
@@ -159,14 +160,14 @@ def test_legal_actions_are_suggested_while_the_narrator_may_act() -> None:
         action("other"),
     ]
     never_legal = action("no", preconditions={"<": [1, 0]})
-    about = scene(ActionCall("other", {}), actions=[*actions, never_legal])
+    about = scene(PlayerAction("other", {}), actions=[*actions, never_legal])
     suggested = [{"id": "act", "name": "Act now", "params": ["n"]}, {"id": "other"}]
     assert asked(about, to_the_end=False)["legal_actions"] == suggested
     assert "legal_actions" not in asked(about)
 
 
 def test_rejected_actions_are_told_apart_with_their_reasons() -> None:
-    told = facts(scene(ActionCall("no", {}), ActionCall("act", {})))
+    told = facts(scene(PlayerAction("no", {}), PlayerAction("act", {})))
     assert [told["id"] for told in told["actions"]] == ["act"]
     (rejected,) = told["rejected"]
     assert rejected["name"] == "no"
@@ -177,8 +178,8 @@ def test_the_reasons_tell_nothing_of_what_is_hidden() -> None:
     broken = action("broken", [{"op": "pop", "path": "state.hidden.y"}])
     told = facts(
         scene(
-            ActionCall("broken", {}),
-            ActionCall("act", {}),
+            PlayerAction("broken", {}),
+            PlayerAction("act", {}),
             state={"a": 1, "private": {"p": {}, "q": {}}, "hidden": {"y": []}},
             actions=[broken, action("act", SECRETS[2:])],
         )
@@ -195,7 +196,7 @@ def test_the_event_goes_by_its_name() -> None:
 def test_an_event_may_have_the_id_of_an_action() -> None:
     events = [{**event(f"e{n}"), "name": "An event"} for n in range(4)]
     actions = [{**action(f"e{n}", SECRETS), "name": "An action"} for n in range(4)]
-    call = ActionCall("e0", {})
+    call = PlayerAction("e0", {})
     before = scene(call, random_events=events, actions=actions)
     assert facts(before)["event"]["name"] == "An event"
     after = scene(call, random_events=events, actions=actions, past=(turn_of(before, "told"),))
@@ -233,7 +234,7 @@ def test_what_decides_the_run_is_the_first_of_what_changed() -> None:
 
 def test_the_dice_of_the_turn_before_are_told() -> None:
     before = scene()
-    before.stage.roll(RollRequest("luck", 12, "p"))
+    before.stage.roll(DieRollRequest("luck", 12, "p"))
     (told,) = asked(scene(past=(turn_of(before, "told"),)))["rolls"]
     assert {name: told[name] for name in ("kind", "target", "difficulty")} == {
         "kind": "luck",
@@ -248,7 +249,7 @@ def test_the_dice_of_the_turn_before_are_told() -> None:
 
 def test_only_memories_that_the_audience_may_read_are_told() -> None:
     kinds = [("p", "public"), ("p", "private"), ("q", "public"), ("q", "private"), ("p", "hidden")]
-    memories = tuple(Memory(3, "s", owner, f"{owner} {kind}", kind) for owner, kind in kinds)
+    memories = tuple(NarratorMemory(3, "s", owner, f"{owner} {kind}", kind) for owner, kind in kinds)
     told = asked(scene(viewer="p", memories=memories))["memories"]
     assert [memory["content"] for memory in told] == ["p public", "p private", "q public"]
     assert told[0] == {"turn": 3, "whose": "p", "about": "s", "content": "p public"}
@@ -270,7 +271,7 @@ def test_a_turn_of_any_size_makes_a_question_of_bounded_size() -> None:
         "actions": [action("act", patch)],
     }
     past = (turn_of(scene(**parts), "z" * 9_000),) * 8
-    about = scene(**parts, past=past, memories=(Memory(1, "s", "p", "w" * 1_900, "public"),) * 8)
-    text = question(about, about.stage.foresee())
-    assert len(text) < max(2_100, 0.25 * len(system_text(about)))
+    about = scene(**parts, past=past, memories=(NarratorMemory(1, "s", "p", "w" * 1_900, "public"),) * 8)
+    text = build_user_message(about, about.stage.foresee())
+    assert len(text) < max(2_100, 0.25 * len(render_system_text(about)))
     assert json.loads(text)["facts"]["changes"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import context
+from peripety.core import call_context
 from peripety.errors import (
     DeadlineError,
     FailedPreconditionError,
@@ -18,10 +18,18 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.model import ChatMessage, Completed, Completion, Spent, StopReason, TextDelta, Usage
-from peripety.sessions.events import Degraded, Dialogue, NarrativeChunk, NarrativeRetracted, WorldResolved
-from peripety.sessions.model import Conduct, Resolution
-from peripety.sessions.narrating.narrator import Narrator, Told
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.response import Completed, Completion, StopReason, TextDelta, Usage, UsageTotal
+from peripety.session.events import (
+    Degraded,
+    DialogueSpoken,
+    NarrativeChunk,
+    NarrativeRetracted,
+    WorldResolved,
+)
+from peripety.session.narration.narrator import Narrator
+from peripety.session.narration.turn_narration import NarrationResult
+from peripety.session.types import NarratorStats, Resolution
 from support.scenes import scene_of
 from support.sessions import SILENCE, SPENT, ScriptedGateway, outcome
 from support.specs import action, document
@@ -29,13 +37,15 @@ from support.specs import action, document
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.gateway.model import GatewayEvent, GenerateRequest, ModelGateway
-    from peripety.sessions.narrating.scene import Scene
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import GatewayEvent, ModelGateway
+    from peripety.session.narration.turn_context import NarrationContext
+
 
 ENTITIES = [{"id": "p", "playable": True}, {"id": "q"}]
 
 
-def scene(viewer: str | None = None, spoken: str = "", **parts: Any) -> Scene:
+def scene(viewer: str | None = None, spoken: str = "", **parts: Any) -> NarrationContext:
     return scene_of(
         document(entities=ENTITIES, **{"actions": [{**action("act"), "name": "Act now"}], **parts}),
         viewer=viewer,
@@ -43,7 +53,9 @@ def scene(viewer: str | None = None, spoken: str = "", **parts: Any) -> Scene:
     )
 
 
-async def told(gateway: ModelGateway, *, seconds: float = 5.0, about: Scene | None = None) -> list[Any]:
+async def told(
+    gateway: ModelGateway, *, seconds: float = 5.0, about: NarrationContext | None = None
+) -> list[Any]:
     async with aclosing(Narrator(gateway, seconds=seconds).tell(about or scene())) as telling:
         return [event async for event in telling if not isinstance(event, WorldResolved)]
 
@@ -64,12 +76,12 @@ def prose_of(events: Sequence[Any]) -> str:
 
 
 # A call that broke off, after which nobody knows what it cost.
-OF_UNKNOWN_COST = Spent(calls=1, cost=None, cache_savings=None)
+OF_UNKNOWN_COST = UsageTotal(calls=1, cost=None, cache_savings=None)
 
 
-def assert_told_by_server(events: list[Any], reason: str, used: Spent) -> None:
+def assert_told_by_server(events: list[Any], reason: str, used: UsageTotal) -> None:
     last = events[-1]
-    assert isinstance(last, Told)
+    assert isinstance(last, NarrationResult)
     assert (last.resolution, last.model, last.usage) == (Resolution.SERVER_RESOLVED, "", used)
     assert "Act now" in last.narrative
     assert prose_of(events) == last.narrative
@@ -80,7 +92,7 @@ async def test_the_narrative_is_released_as_it_is_written_and_nothing_else_of_th
     pieces = ['{"narr', 'ative": "One', " two", '.", "visible_dia', 'logue": []}']
     events = await answered(pieces)
     assert events[:-1] == [NarrativeChunk("One"), NarrativeChunk(" two"), NarrativeChunk(".")]
-    assert events[-1] == Told("One two.", Resolution.NARRATED, SPENT, "fake/scripted")
+    assert events[-1] == NarrationResult("One two.", Resolution.NARRATED, SPENT, "fake/scripted")
 
 
 async def test_the_first_words_come_before_the_model_has_written_the_next() -> None:
@@ -94,7 +106,7 @@ async def test_the_first_words_come_before_the_model_has_written_the_next() -> N
 async def test_dialogue_comes_after_the_narrative_when_the_answer_is_known_to_be_valid() -> None:
     spoken = [{"entity_id": "q", "utterance": "Words."}]
     events = await answered(outcome("Told.", visible_dialogue=spoken))
-    assert events[:-1] == [NarrativeChunk("Told."), Dialogue("q", "Words.")]
+    assert events[:-1] == [NarrativeChunk("Told."), DialogueSpoken("q", "Words.")]
 
 
 @pytest.mark.parametrize(
@@ -122,11 +134,11 @@ async def test_dialogue_comes_after_the_narrative_when_the_answer_is_known_to_be
 async def test_an_outcome_that_is_not_valid_is_repaired_once(bad: str) -> None:
     events = await answered(bad, outcome("Good."))
     assert prose_of(events) == "Good."
-    assert replace(events[-1], conduct=Conduct()) == Told(
+    assert replace(events[-1], conduct=NarratorStats()) == NarrationResult(
         "Good.", Resolution.REPAIRED, SPENT + SPENT, "fake/scripted"
     )
     assert events[-1].conduct.refused_answers == 1
-    assert not any(isinstance(event, Dialogue | Degraded) for event in events)
+    assert not any(isinstance(event, DialogueSpoken | Degraded) for event in events)
 
 
 @pytest.mark.parametrize("field", ["state_changes", "roll_requests", "hidden_memory_updates"])
@@ -137,12 +149,17 @@ async def test_what_the_narrator_may_not_fill_may_be_empty(field: str) -> None:
 
 async def test_prose_of_a_refused_answer_is_taken_back() -> None:
     events = await answered(outcome("Bad.", extra=1), outcome("Good."))
-    assert [type(event) for event in events] == [NarrativeChunk, NarrativeRetracted, NarrativeChunk, Told]
+    assert [type(event) for event in events] == [
+        NarrativeChunk,
+        NarrativeRetracted,
+        NarrativeChunk,
+        NarrationResult,
+    ]
 
 
 async def test_nothing_is_taken_back_when_nothing_was_released() -> None:
     events = await answered("no JSON", outcome("Good."))
-    assert [type(event) for event in events] == [NarrativeChunk, Told]
+    assert [type(event) for event in events] == [NarrativeChunk, NarrationResult]
 
 
 async def test_after_a_second_refusal_the_server_tells_the_turn_from_its_facts() -> None:
@@ -155,7 +172,7 @@ async def test_after_a_second_refusal_the_server_tells_the_turn_from_its_facts()
         NarrativeRetracted,
         Degraded,
         NarrativeChunk,
-        Told,
+        NarrationResult,
     ]
 
 
@@ -173,13 +190,13 @@ async def test_after_a_second_refusal_the_server_tells_the_turn_from_its_facts()
     ],
 )
 async def test_without_a_model_the_server_tells_the_turn(fault: Exception, reason: str) -> None:
-    used = Spent(calls=1) if isinstance(fault, PeripetyError) else Spent()
+    used = UsageTotal(calls=1) if isinstance(fault, PeripetyError) else UsageTotal()
     assert_told_by_server(await answered(fault), reason, used)
 
 
 async def test_a_question_that_is_never_put_is_no_call() -> None:
     fault = ResourceExhaustedError("used up", code="BUDGET_EXHAUSTED")
-    assert_told_by_server(await answered(fault), "BUDGET_EXHAUSTED", Spent())
+    assert_told_by_server(await answered(fault), "BUDGET_EXHAUSTED", UsageTotal())
 
 
 async def test_a_model_that_breaks_off_has_its_prose_taken_back() -> None:
@@ -205,9 +222,9 @@ async def test_a_model_that_falls_silent_is_given_up_on_and_its_call_ended() -> 
 
 async def test_the_caller_s_time_bounds_the_narrator_and_leaves_room_to_store_the_turn() -> None:
     gateway = ScriptedGateway([[SILENCE]])
-    async with context.bounded(0.2):
+    async with call_context.timeout_at_deadline(0.2):
         assert_told_by_server(await told(gateway, seconds=60), "NARRATOR_TIMEOUT", OF_UNKNOWN_COST)
-        left = context.remaining()
+        left = call_context.remaining()
         assert left is not None
         assert left > 0
 
@@ -229,7 +246,7 @@ async def test_an_answer_without_end_is_cut_off() -> None:
                 yield TextDelta("word " * 100)
 
     events = await told(Endless())
-    assert_told_by_server(events, "OUTCOME_INVALID", Spent(calls=1))
+    assert_told_by_server(events, "OUTCOME_INVALID", UsageTotal(calls=1))
     released = sum(len(event.text) for event in events[:-2] if isinstance(event, NarrativeChunk))
     assert released <= 1_500 + len(events[-1].narrative)
 
@@ -239,7 +256,7 @@ async def test_a_stream_without_an_end_event_is_no_answer() -> None:
         async def stream(self, _request: GenerateRequest) -> Any:
             yield TextDelta(outcome())
 
-    assert_told_by_server(await told(NoEnd()), "OUTCOME_INVALID", Spent())
+    assert_told_by_server(await told(NoEnd()), "OUTCOME_INVALID", UsageTotal())
 
 
 class Sends(ScriptedGateway):
@@ -262,7 +279,7 @@ def completed(value: Any) -> Completed:
     "value", [None, {}, [], 5, {"narrative": 5}, {"narrative": "N", "visible_dialogue": [{}]}]
 )
 async def test_a_gateway_that_lets_a_bad_outcome_through_costs_no_turn(value: Any) -> None:
-    used = Spent(1, Usage(), None, None)
+    used = UsageTotal(1, Usage(), None, None)
     assert_told_by_server(await told(Sends(completed(value))), "NARRATOR_FAILED", used)
 
 

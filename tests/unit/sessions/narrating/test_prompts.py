@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.reference import SPECS
-from peripety.scenarios.random_specs import random_spec
+from peripety.scenario.spec_generator.generator import generate_spec
 from support.long_sessions import endless, prompt_bytes, prompts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
 TURNS = 500
 DOCUMENTS: dict[str, Callable[[], bytes]] = {
     "numbers": SPECS["numeric"],
     "mixed": SPECS["mixed"],
-    "random": lambda: random_spec(1, 1),
+    "random": lambda: generate_spec(1, 1),
 }
 
 
@@ -44,6 +45,6 @@ async def test_prompts_stay_the_same_for_the_most_part_and_do_not_grow(name: str
 
 async def test_the_prompt_of_an_onlooker_and_of_a_player_begin_the_same_in_every_turn() -> None:
     for viewer in (None, "entity_1"):
-        document = endless(random_spec(1, 1))
+        document = endless(generate_spec(1, 1))
         systems = {request.system async for request in prompts(document, 12, viewer)}
         assert len(systems) == 1

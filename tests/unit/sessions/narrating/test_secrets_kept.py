@@ -6,24 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.sessions.events import (
-    ActionResolved,
-    NarrativeChunk,
-)
-from peripety.sessions.model import Resolution
+from peripety.session.events import ActionResolved, NarrativeChunk
+from peripety.session.types import Resolution
+from support.acting import ACTIONS, played, results, scene
 from support.sessions import calling, outcome
 from support.specs import action
 
 if TYPE_CHECKING:
-    from peripety.sessions.narrating.scene import Scene
+    from peripety.session.narration.turn_context import NarrationContext
 
-from support.acting import ACTIONS, played, results, scene
 
 HIDDEN = "zebra-0815-qx"
 OWN = "mine-4711-ab"
 
 
-def secretive(spoken: str = "", **more: Any) -> Scene:
+def secretive(spoken: str = "", **more: Any) -> NarrationContext:
     state = {"a": 1, "b": 2, "private": {"p": {"x": OWN}, "q": {"x": HIDDEN}}}
     return scene(spoken, viewer="p", state=state, **more)
 

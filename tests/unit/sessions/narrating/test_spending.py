@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from peripety.gateway.model import Budget, Spent, Usage
-from peripety.sessions.events import (
-    Degraded,
-)
-from peripety.sessions.model import NarratorOptions
+from peripety.gateway.types.request import Budget
+from peripety.gateway.types.response import Usage, UsageTotal
+from peripety.session.events import Degraded
+from peripety.session.types import NarratorOptions
 from support.acting import causes, played, scene
 from support.sessions import SPENT, calling, outcome
 
@@ -30,7 +29,7 @@ async def test_each_question_may_use_what_is_left_of_both_budgets() -> None:
             turn_budget=Budget(max_tokens=50, max_seconds=60),
             session_budget=Budget(max_calls=9, max_cost=500),
         ),
-        usage=Spent(3, Usage(100, 50), 200, 0),
+        usage=UsageTotal(3, Usage(100, 50), 200, 0),
     )
     _, gateway = await played(calling(("query", {"path": "state"})), outcome("Told."), about=about)
     first, second = (request.budget for request in gateway.requests)
@@ -57,9 +56,9 @@ async def test_without_budgets_there_is_no_cap() -> None:
     ],
 )
 async def test_once_a_budget_is_used_up_the_server_tells(budgets: dict[str, Any], calls: int) -> None:
-    about = scene(**options(**budgets), usage=Spent(3, Usage(100, 50), 200, 0))
+    about = scene(**options(**budgets), usage=UsageTotal(3, Usage(100, 50), 200, 0))
     events, gateway = await played(calling(("action:raise", {})), outcome("Told."), about=about)
     assert len(gateway.requests) == calls
     assert [one.reason for one in events if isinstance(one, Degraded)] == ["BUDGET_EXHAUSTED"]
-    assert events[-1].usage == (SPENT if calls else Spent())
+    assert events[-1].usage == (SPENT if calls else UsageTotal())
     assert len(causes(about)) == calls

@@ -4,30 +4,32 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.sessions.model import ActionCall, Memory
-from peripety.sessions.narrating.secrets import secrets_of
-from peripety.sessions.narrating.tripwire import Tripwire
+from peripety.session.narration.secret_filter import LeakFilter, collect_secrets
+from peripety.session.types import NarratorMemory, PlayerAction
 from support.canaries import WAYS
 from support.scenes import scene_of, turn_of
 from support.specs import Json, action, document
 
 if TYPE_CHECKING:
-    from peripety.sessions.narrating.scene import Scene
+    from peripety.session.narration.turn_context import NarrationContext
+
 
 ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q", "playable": True}]
 CODE = "Sel4-vokkum"
 LONG = "the third of the seven levers opens the lower gate when it is pulled twice before the second bell"
 
 
-def scene(hidden: Any = CODE, *, viewer: str | None = "p", spoken: str = "", **parts: Any) -> Scene:
+def scene(
+    hidden: Any = CODE, *, viewer: str | None = "p", spoken: str = "", **parts: Any
+) -> NarrationContext:
     about = {name: parts.pop(name) for name in ("past", "memories") if name in parts}
     state = {"a": 1, "private": {"p": {"x": "known to p"}, "q": {"x": hidden}}, "hidden": {"y": 48151623}}
     spec = {"entities": ENTITIES, "state": state, **parts}
-    return scene_of(document(**spec), [ActionCall("act", {})], viewer=viewer, spoken=spoken, **about)
+    return scene_of(document(**spec), [PlayerAction("act", {})], viewer=viewer, spoken=spoken, **about)
 
 
-def leaks(text: str, about: Scene | None = None) -> bool:
-    return Tripwire(about or scene()).leaks(text)
+def leaks(text: str, about: NarrationContext | None = None) -> bool:
+    return LeakFilter(about or scene()).leaks(text)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -91,13 +93,13 @@ def test_rules_on_what_is_hidden_make_nothing_public() -> None:
 
 def test_memories_of_others_are_secrets() -> None:
     kinds = [("p", "hidden"), ("q", "private"), ("p", "private"), ("q", "public")]
-    memories = tuple(Memory(1, "s", owner, f"kept for {owner} {kind}", kind) for owner, kind in kinds)
+    memories = tuple(NarratorMemory(1, "s", owner, f"kept for {owner} {kind}", kind) for owner, kind in kinds)
     about = scene(memories=memories)
     assert [leaks(memory.content, about) for memory in memories] == [True, True, False, False]
 
 
 def test_text_is_released_at_once_but_for_what_may_become_a_secret() -> None:
-    tripwire = Tripwire(scene())
+    tripwire = LeakFilter(scene())
     assert tripwire.feed("They sel") == "They "
     assert tripwire.feed("l lamp") == "sell lamp"
     assert tripwire.feed(", sel4") == ", "
@@ -109,7 +111,7 @@ def test_text_is_released_at_once_but_for_what_may_become_a_secret() -> None:
 
 
 def test_nothing_is_released_once_a_secret_was_in_the_text() -> None:
-    tripwire = Tripwire(scene())
+    tripwire = LeakFilter(scene())
     released = "".join(map(tripwire.feed, f"It is {CODE} and so on"))
     assert released == "It is "
     assert tripwire.leaked
@@ -120,15 +122,15 @@ def test_nothing_is_released_once_a_secret_was_in_the_text() -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_pieces_make_no_difference(size: int) -> None:
     text = f"Sel4 sel4-vo vokkum {CODE[:-1]} \u017fel4"
-    tripwire = Tripwire(scene())
+    tripwire = LeakFilter(scene())
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     assert "".join([*map(tripwire.feed, pieces), tripwire.finish()]) == text
 
 
 def test_a_secret_in_two_parts_is_found() -> None:
-    assert Tripwire(scene()).leaks(f"First {CODE[:5]}", f"{CODE[5:]} then")
+    assert LeakFilter(scene()).leaks(f"First {CODE[:5]}", f"{CODE[5:]} then")
 
 
 def test_so_many_secrets_are_looked_for_and_no_more() -> None:
     many = [f"{number:06d}-{'x' * 30}" for number in range(5_000)]
-    assert len(secrets_of(scene(many))) == 128
+    assert len(collect_secrets(scene(many))) == 128

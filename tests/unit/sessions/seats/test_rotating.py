@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
-from peripety.sessions.events import ActionResolved, Committed, NarrativeChunk, WorldResolved
-from peripety.sessions.model import NewSession, Seat, SeatOrder
-from peripety.sessions.model import Table as Players
-from peripety.sessions.store.seats import SeatStore
+from peripety.session.events import ActionResolved, Committed, NarrativeChunk, WorldResolved
+from peripety.session.store.seats import SeatStore
+from peripety.session.types import NewSession, Seat, TurnOrder
+from peripety.session.types import SeatConfig as Players
 from support.seats import ROTATING, SCENARIO, at_a_table
 from support.sessions import ScriptedGateway, new_id, only, outcome, table
 from support.watching import commits, seen_of, watch
 
 if TYPE_CHECKING:
-    from peripety.sessions.model import Session
+    from peripety.session.types import Session
 
 
 async def test_seats_take_turns_in_their_order(database_url: str) -> None:
@@ -99,8 +99,8 @@ async def test_one_player_has_no_seat(database_url: str) -> None:
         (Players((Seat("one", "p"), Seat("two", "p"))), "seat_config.seats[1].entity_id"),
         (Players((Seat("one", "r"),)), "seat_config.seats[0].entity_id"),
         (Players((Seat("one", "nobody"),)), "seat_config.seats[0].entity_id"),
-        (Players((Seat("one", "p"),), SeatOrder.ROTATING, 0.5), "seat_config.seat_timeout"),
-        (Players((Seat("one", "p"),), SeatOrder.ROTATING, 1e9), "seat_config.seat_timeout"),
+        (Players((Seat("one", "p"),), TurnOrder.ROTATING, 0.5), "seat_config.seat_timeout"),
+        (Players((Seat("one", "p"),), TurnOrder.ROTATING, 1e9), "seat_config.seat_timeout"),
     ],
 )
 async def test_a_table_that_cannot_be_is_refused(tmp_path: Any, players: Players, wrong: str) -> None:
@@ -111,7 +111,7 @@ async def test_a_table_that_cannot_be_is_refused(tmp_path: Any, players: Players
 
 
 async def test_a_seat_whose_time_is_up_passes(database_url: str) -> None:
-    async with at_a_table(database_url, order=SeatOrder.ROTATING, seconds=1.0) as game:
+    async with at_a_table(database_url, order=TurnOrder.ROTATING, seconds=1.0) as game:
         game.sessions.look_out()
         heard = seen_of(await watch(game.sessions, game.session_id, commits(1)))
         await game.sessions.aclose()

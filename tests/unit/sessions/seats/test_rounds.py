@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.clock import microseconds_now
+from peripety.core.call_context import now_micros
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -15,22 +15,22 @@ from peripety.errors import (
     NotFoundError,
     PeripetyError,
 )
-from peripety.sessions.branches.model import Rewinding
-from peripety.sessions.events import Accepted, ActionResolved, Committed, RuleFailed
-from peripety.sessions.model import ActionCall, SeatOrder
-from peripety.sessions.seats.model import LEASE_MICROSECONDS
-from peripety.sessions.store import SessionStore
-from peripety.sessions.store.seats import SeatStore
-from peripety.sessions.watching.model import SeatActed
+from peripety.session.branch_types import RewindRequest
+from peripety.session.events import Accepted, ActionResolved, Committed, RuleFailed
+from peripety.session.seats.turn_order import TURN_LEASE_MICROS
+from peripety.session.store.seats import SeatStore
+from peripety.session.store.session_store import SessionStore
+from peripety.session.types import PlayerAction, TurnOrder
+from peripety.session.watch.topic import SeatActed
 from support.seats import SCENARIO, at_a_table, submission
 from support.sessions import SILENCE, OneScenario, ScriptedGateway, new_id, only, sessions_over, table
 from support.specs import action, document
 from support.watching import commits, noticing, seen_of, watch
 
 if TYPE_CHECKING:
-    from peripety.sessions.seats.model import Round
-    from peripety.sessions.seen import Seen
-    from peripety.sessions.watching.model import WatchEvent
+    from peripety.session.seats.turn_order import SimultaneousTurn
+    from peripety.session.visibility import TurnEventView
+    from peripety.session.watch.topic import WatchEvent
     from support.sessions import Table
 
 
@@ -43,10 +43,10 @@ GROWING = document(
 
 
 def together(database_url: str, gateway: Any = None, **more: Any) -> Any:
-    return at_a_table(database_url, gateway, order=SeatOrder.SIMULTANEOUS, **more)
+    return at_a_table(database_url, gateway, order=TurnOrder.SIMULTANEOUS, **more)
 
 
-async def heard(game: Table, turn: int) -> list[Seen]:
+async def heard(game: Table, turn: int) -> list[TurnEventView]:
     """The events of a turn, once it is committed."""
     told = await watch(game.sessions, game.session_id, commits(turn))
     return [seen for seen in seen_of(told) if seen.turn == turn]
@@ -131,7 +131,7 @@ async def test_what_cannot_be_handed_in_is_refused(
 
 async def test_parameters_that_are_no_values_are_refused_when_they_are_handed_in(tmp_path: Any) -> None:
     async with together(f"sqlite:///{tmp_path / 'test.db'}") as game:
-        odd = replace(submission(game, 1, "one"), actions=(ActionCall("act", {"x": "\ud800"}),))
+        odd = replace(submission(game, 1, "one"), actions=(PlayerAction("act", {"x": "\ud800"}),))
         with pytest.raises(PeripetyError):
             await game.sessions.submit(odd)
 
@@ -165,7 +165,7 @@ async def test_a_run_that_has_ended_takes_nothing_more(database_url: str) -> Non
 async def test_a_turn_goes_on_without_the_seats_whose_time_is_up(database_url: str) -> None:
     async with together(database_url, seconds=3600.0) as game:
         await game.sessions.submit(submission(game, 1, "two", "act"))
-        await game.store.seats.move((await game.now()).session, microseconds_now())
+        await game.store.seats.move((await game.now()).session, now_micros())
         game.sessions.look_out()
         events = await heard(game, 1)
     assert [act.entity_id for act in only(events, ActionResolved)] == ["q"]
@@ -174,7 +174,7 @@ async def test_a_turn_goes_on_without_the_seats_whose_time_is_up(database_url: s
 async def test_a_seat_whose_time_is_up_can_hand_in_nothing(database_url: str) -> None:
     async with together(database_url, seconds=3600.0) as game:
         session = (await game.now()).session
-        assert await game.store.seats.take_over(session, microseconds_now() + LEASE_MICROSECONDS)
+        assert await game.store.seats.take_over(session, now_micros() + TURN_LEASE_MICROS)
         with pytest.raises(FailedPreconditionError) as caught:
             await game.sessions.submit(submission(game, 1, "one"))
     assert caught.value.code == "TIME_IS_UP"
@@ -183,7 +183,7 @@ async def test_a_seat_whose_time_is_up_can_hand_in_nothing(database_url: str) ->
 async def test_of_two_processes_one_takes_a_turn_over(database_url: str) -> None:
     async with together(database_url, seconds=3600.0) as game:
         session = (await game.now()).session
-        later = microseconds_now() + LEASE_MICROSECONDS
+        later = now_micros() + TURN_LEASE_MICROS
         took = await asyncio.gather(*(game.store.seats.take_over(session, later) for _ in range(4)))
     assert sorted(took) == [False, False, False, True]
 
@@ -209,7 +209,7 @@ async def test_a_turn_is_played_although_the_last_seat_leaves_while_its_actions_
         await game.sessions.submit(submission(game, 1, "one", "act"))
         seats, stored = SeatStore.submit, asyncio.Event()
 
-        async def submit(store: SeatStore, *arguments: Any) -> tuple[Round, bool]:
+        async def submit(store: SeatStore, *arguments: Any) -> tuple[SimultaneousTurn, bool]:
             answer = await seats(store, *arguments)
             stored.set()
             await asyncio.sleep(0)
@@ -236,9 +236,9 @@ async def test_a_turn_that_was_taken_back_before_all_had_acted_in_it_was_known_i
         await game.sessions.submit(submission(game, 2, "one", "act"))
         seats, handed_in = SeatStore.submit, submission(game, 2, "two", "act")
 
-        async def submit(store: SeatStore, *arguments: Any) -> tuple[Round, bool]:
+        async def submit(store: SeatStore, *arguments: Any) -> tuple[SimultaneousTurn, bool]:
             answer = await seats(store, *arguments)
-            await game.sessions.rewind(Rewinding(new_id(), game.session_id, 0, 1))
+            await game.sessions.rewind(RewindRequest(new_id(), game.session_id, 0, 1))
             return answer
 
         monkeypatch.setattr(SeatStore, "submit", submit)

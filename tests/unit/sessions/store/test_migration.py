@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import inspect, text
 
+from peripety.core.storage.database import METADATA, Database
+from peripety.core.storage.postgresql import PostgresqlServer
+from peripety.core.storage.sqlite import SqliteFile
 from peripety.errors import AlreadyExistsError
-from peripety.sessions.branches import state_at
-from peripety.sessions.model import NewSession
-from peripety.sessions.store import SNAPSHOT_TURNS, SessionStore
-from peripety.storage import METADATA, Database
-from peripety.storage.postgresql import PostgresqlServer
-from peripety.storage.sqlite import SqliteFile
+from peripety.session.branches import state_at
+from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
+from peripety.session.types import NewSession
 from support.branching import FATEFUL, forked, rewound, standing_rows, turns_of, verified
 from support.sessions import OneScenario, ScriptedGateway, new_id, rulesets, sessions_over, table
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from peripety.sessions.model import CommittedTurn, Session
+    from peripety.session.types import CommittedTurn, Session
+
 
 OLD = """
 CREATE TABLE peripety_schema (version INTEGER NOT NULL PRIMARY KEY);

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import asyncio
 
-from peripety.gateway.streams import following
-from peripety.sessions.events import NarrativeChunk
-from peripety.sessions.watching.channel import RECENT_TURNS
-from peripety.sessions.watching.hub import Hub
-from peripety.sessions.watching.model import Closed, Heartbeat, WatchRequest
-from peripety.sessions.watching.watch import Watching
+from peripety.core.concurrency import closing
+from peripety.session.events import NarrativeChunk
+from peripety.session.watch.broadcaster import SessionBroadcaster
+from peripety.session.watch.topic import MAX_LAG_TURNS, WatchClosed, WatchHeartbeat, WatchRequest
+from peripety.session.watch.watch_stream import WatchStreams
 from support.sessions import SILENCE, ScriptedGateway, kinds, outcome, rulesets, table
 from support.specs import action, at_most, document, never
 from support.watching import Held, commits, seen_of, watch
@@ -68,7 +67,7 @@ async def test_a_follower_who_falls_far_behind_is_let_go_and_can_go_on(database_
     async with table(database_url, SCENARIO) as game:
         await game.play(1, "act")
         held = Held()
-        async with following(game.sessions.watch(WatchRequest(game.session_id))) as events:
+        async with closing(game.sessions.watch(WatchRequest(game.session_id))) as events:
             while held.last_sequence < (await game.now()).session.last_sequence:
                 held.hear([await anext(events)])
             waiting = asyncio.ensure_future(anext(events))
@@ -76,11 +75,11 @@ async def test_a_follower_who_falls_far_behind_is_let_go_and_can_go_on(database_
             turn = await game.play(2, "act")
             held.hear([await waiting])
             # It does not come back for more, and nobody waits for it.
-            for number in range(3, RECENT_TURNS + 5):
+            for number in range(3, MAX_LAG_TURNS + 5):
                 turn = await game.play(number, "act")
             rest = [event async for event in events]
         held.hear(rest)
-        assert rest[-1] == Closed("TOO_SLOW", held.last_sequence)
+        assert rest[-1] == WatchClosed("TOO_SLOW", held.last_sequence)
         held.hear(
             await watch(
                 game.sessions,
@@ -97,19 +96,19 @@ async def test_a_follower_who_falls_far_behind_is_let_go_and_can_go_on(database_
 async def test_followers_that_leave_leave_nothing_behind(database_url: str) -> None:
     async with table(database_url, SCENARIO) as game:
         await game.play(1, "act")
-        hub = Hub(game.store)
-        watching = Watching(game.store, rulesets(game.store), hub)
+        hub = SessionBroadcaster(game.store)
+        watching = WatchStreams(game.store, rulesets(game.store), hub)
         before = asyncio.all_tasks()
         for _ in range(20):
-            async with following(watching.watch(WatchRequest(game.session_id))) as events:
+            async with closing(watching.watch(WatchRequest(game.session_id))) as events:
                 await anext(events)
         while tasks := asyncio.all_tasks() - before:
             await asyncio.wait(tasks)
         # All places are free again.
-        one = Hub(game.store, followers=1)
-        alone = Watching(game.store, rulesets(game.store), one)
+        one = SessionBroadcaster(game.store, followers=1)
+        alone = WatchStreams(game.store, rulesets(game.store), one)
         for _ in range(3):
-            async with following(alone.watch(WatchRequest(game.session_id))) as events:
+            async with closing(alone.watch(WatchRequest(game.session_id))) as events:
                 await anext(events)
         await one.aclose()
 
@@ -117,10 +116,8 @@ async def test_followers_that_leave_leave_nothing_behind(database_url: str) -> N
 async def test_a_follower_is_told_that_the_stream_lives(database_url: str) -> None:
     async with table(database_url, SCENARIO) as game:
         played = await game.play(1, "act")
-        hub = Hub(game.store)
-        watching = Watching(game.store, rulesets(game.store), hub, heartbeat_seconds=0.01)
-        async with following(
-            watching.watch(WatchRequest(game.session_id, after=played[-1].sequence))
-        ) as told:
-            assert await anext(told) == Heartbeat(played[-1].sequence)
+        hub = SessionBroadcaster(game.store)
+        watching = WatchStreams(game.store, rulesets(game.store), hub, heartbeat_seconds=0.01)
+        async with closing(watching.watch(WatchRequest(game.session_id, after=played[-1].sequence))) as told:
+            assert await anext(told) == WatchHeartbeat(played[-1].sequence)
         await hub.aclose()

@@ -4,31 +4,37 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.sim._pure.compiled.code import LIMIT, Code, Kind, NotLoweredError
-from peripety.sim._pure.compiled.draft import Draft
-from peripety.sim._pure.compiled.expressions import Expressions
-from peripety.sim._pure.logic import FUEL, OUTPUT_LIMIT, Evaluation
+from peripety.engine._reference.codegen.code import (
+    MAX_NUMBER,
+    CodeFragment,
+    CodegenContext,
+    NotLoweredError,
+    ValueKind,
+)
+from peripety.engine._reference.codegen.expressions import ExpressionCompiler
+from peripety.engine._reference.jsonlogic import FUEL, OUTPUT_LIMIT, Evaluation
 
 if TYPE_CHECKING:
-    from peripety.sim._pure.paths import Path
+    from peripety.engine.paths import Path
+
 
 A = {"var": "a"}
-VARIABLES: dict[Path, Code] = {
-    ("a",): Code("s0", Kind.NUMBER, bound=100.0),
-    ("huge",): Code("s1", Kind.NUMBER, bound=LIMIT),
-    ("flag",): Code("s2", Kind.BOOLEAN, bound=1.0),
-    ("mode",): Code("s3", Kind.TEXT, bound=10.0),
-    ("list",): Code("s4", Kind.NUMBERS, bound=100.0, length=16),
+VARIABLES: dict[Path, CodeFragment] = {
+    ("a",): CodeFragment("s0", ValueKind.NUMBER, bound=100.0),
+    ("huge",): CodeFragment("s1", ValueKind.NUMBER, bound=MAX_NUMBER),
+    ("flag",): CodeFragment("s2", ValueKind.BOOLEAN, bound=1.0),
+    ("mode",): CodeFragment("s3", ValueKind.TEXT, bound=10.0),
+    ("list",): CodeFragment("s4", ValueKind.NUMBERS, bound=100.0, length=16),
 }
 
 
 class Names:
-    def read(self, path: Path) -> Code | None:
+    def read(self, path: Path) -> CodeFragment | None:
         return VARIABLES.get(path)
 
 
-def lower(logic: Any) -> Code:
-    return Expressions(Draft(16)).value(logic, Names())
+def lower(logic: Any) -> CodeFragment:
+    return ExpressionCompiler(CodegenContext(16)).value(logic, Names())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from bench.reference import numeric_spec
-from peripety.sim._pure import border, compiled
+from peripety.engine import strict_json
+from peripety.engine._reference.codegen import runner
 from support.oracle import compiled_report, interpreted_report, player_of
 from support.specs import action, at_most, event, never, spec
 
@@ -33,7 +34,7 @@ def happening(*effects: Json, when: Json | None = None, **parts: Any) -> Json:
 
 
 def bench_document() -> Json:
-    document = border.parse(numeric_spec())
+    document = strict_json.parse(numeric_spec())
     assert isinstance(document, dict)
     return document
 
@@ -61,7 +62,7 @@ def test_the_source_is_as_the_package_shows_it() -> None:
     )
     player = player_of(document)
     assert player is not None
-    assert indent(player.source, "    ") in str(compiled.__doc__)
+    assert indent(player.source, "    ") in str(runner.__doc__)
 
 
 def test_no_text_of_the_document_stands_in_the_source() -> None:

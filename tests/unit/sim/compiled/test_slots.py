@@ -5,20 +5,19 @@ from typing import Any
 
 import pytest
 
-from peripety.sim._pure import border
-from peripety.sim._pure.canonical import canonical
-from peripety.sim._pure.compiled.code import Kind, NotLoweredError
-from peripety.sim._pure.compiled.slots import Element, Layout
-from peripety.sim._pure.paths import MISSING, split_variable
-from peripety.sim._pure.state import Rules
+from peripety.engine import strict_json
+from peripety.engine._reference.codegen.code import Element, NotLoweredError, SlotLayout, ValueKind
+from peripety.engine._reference.state import Rules
+from peripety.engine.canonical_json import canonicalize
+from peripety.engine.paths import MISSING, split_variable
 from support.specs import action, spec
 
 STATE = {"n": 1, "flag": True, "mode": "x", "none": None, "list": [1, 2], "empty": [], "rows": [{"n": 3}]}
 
 
-def layout(*effects: dict[str, Any], **parts: Any) -> Layout:
+def layout(*effects: dict[str, Any], **parts: Any) -> SlotLayout:
     document = spec(state=STATE, actions=[action("a0", list(effects), derives={"derived": 1})], **parts)
-    return Layout(Rules(canonical(border.parse(json.dumps(document).encode()))))
+    return SlotLayout(Rules(canonicalize(strict_json.parse(json.dumps(document).encode()))))
 
 
 def writing(path: str, operation: str = "set", value: Any = 1) -> dict[str, Any]:
@@ -28,9 +27,9 @@ def writing(path: str, operation: str = "set", value: Any = 1) -> dict[str, Any]
 def test_only_what_is_written_is_a_slot() -> None:
     slots = layout(writing("state.n"), writing("state.mode"), writing("state.rows[0].n", "inc")).slots
     assert [(slot.name, slot.path[1:], slot.kind) for slot in slots.values()] == [
-        ("s0", ("mode",), Kind.TEXT),
-        ("s1", ("n",), Kind.NUMBER),
-        ("s2", ("rows", 0, "n"), Kind.NUMBER),
+        ("s0", ("mode",), ValueKind.TEXT),
+        ("s1", ("n",), ValueKind.NUMBER),
+        ("s2", ("rows", 0, "n"), ValueKind.NUMBER),
     ]
 
 
@@ -46,20 +45,20 @@ def test_patches_schedules_and_decay_write_too() -> None:
 def test_an_array_that_changes_is_one_slot_with_elements() -> None:
     found = layout(writing("state.list[0]"), writing("state.list", "push"))
     (slot,) = found.slots.values()
-    assert (slot.kind, found.target(("state", "list", 0))) == (Kind.NUMBERS, Element(slot, 0))
+    assert (slot.kind, found.target(("state", "list", 0))) == (ValueKind.NUMBERS, Element(slot, 0))
     assert found.find(split_variable("state.list.1")) == Element(slot, 1)
     assert found.find(split_variable("state.list.length")) is MISSING
 
 
 def test_an_empty_array_takes_its_kind_from_what_is_put_into_it() -> None:
-    assert layout(writing("state.empty", "push", "x")).slots["state", "empty"].kind is Kind.TEXTS
+    assert layout(writing("state.empty", "push", "x")).slots["state", "empty"].kind is ValueKind.TEXTS
 
 
 def test_what_is_null_or_absent_at_first_takes_its_kind_from_what_is_put_there() -> None:
     slots = layout(writing("state.none", value="x"), writing("state", "patch", {"new": True})).slots
     assert [(path[1], slot.kind, slot.is_optional) for path, slot in slots.items()] == [
-        ("new", Kind.BOOLEAN, True),
-        ("none", Kind.TEXT, True),
+        ("new", ValueKind.BOOLEAN, True),
+        ("none", ValueKind.TEXT, True),
     ]
 
 

@@ -4,28 +4,34 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.sim._pure.compiled.code import LONGEST_TEXT, Code, Kind, NotLoweredError
-from peripety.sim._pure.compiled.draft import Draft
-from peripety.sim._pure.compiled.expressions import Expressions
-from peripety.sim._pure.compiled.player import NAMES
-from peripety.sim._pure.logic import Evaluation
+from peripety.engine._reference.codegen.code import (
+    MAX_TEXT_BYTES,
+    CodeFragment,
+    CodegenContext,
+    NotLoweredError,
+    ValueKind,
+)
+from peripety.engine._reference.codegen.expressions import ExpressionCompiler
+from peripety.engine._reference.codegen.runner import SOURCE_NAMES
+from peripety.engine._reference.jsonlogic import Evaluation
 
 if TYPE_CHECKING:
-    from peripety.sim._pure.paths import Path
+    from peripety.engine.paths import Path
+
 
 VALUES: dict[str, Any] = {"n": 2.5, "flag": True, "mode": "aé", "blank": "", "gone": None, "list": [1.0, 0.5]}
-VARIABLES: dict[Path, Code] = {
-    ("n",): Code("n", Kind.NUMBER, bound=100.0),
-    ("flag",): Code("flag", Kind.BOOLEAN, bound=1.0),
-    ("mode",): Code("mode", Kind.TEXT, bound=100.0),
-    ("blank",): Code("blank", Kind.TEXT, bound=100.0),
-    ("gone",): Code("gone", Kind.NUMBER, bound=100.0, null=True),
-    ("list",): Code("list", Kind.NUMBERS, bound=100.0, length=16),
+VARIABLES: dict[Path, CodeFragment] = {
+    ("n",): CodeFragment("n", ValueKind.NUMBER, bound=100.0),
+    ("flag",): CodeFragment("flag", ValueKind.BOOLEAN, bound=1.0),
+    ("mode",): CodeFragment("mode", ValueKind.TEXT, bound=100.0),
+    ("blank",): CodeFragment("blank", ValueKind.TEXT, bound=100.0),
+    ("gone",): CodeFragment("gone", ValueKind.NUMBER, bound=100.0, null=True),
+    ("list",): CodeFragment("list", ValueKind.NUMBERS, bound=100.0, length=16),
 }
 
 
 class Names:
-    def read(self, path: Path) -> Code | None:
+    def read(self, path: Path) -> CodeFragment | None:
         return VARIABLES.get(path)
 
 
@@ -49,18 +55,18 @@ EXPRESSIONS = [
 
 @pytest.mark.parametrize("logic", EXPRESSIONS, ids=str)
 def test_what_is_lowered_gives_what_the_interpreter_gives_in_no_fewer_steps(logic: Any) -> None:
-    draft, run = Draft(16), Evaluation()
-    code = Expressions(draft).value(logic, Names())
+    draft, run = CodegenContext(16), Evaluation()
+    code = ExpressionCompiler(draft).value(logic, Names())
     made = run.output
     expected = run.value(logic, VALUES)
-    assert eval(code.text, {**NAMES, **draft.names, **VALUES}) == expected  # noqa: S307 - made above
+    assert eval(code.text, {**SOURCE_NAMES, **draft.names, **VALUES}) == expected  # noqa: S307 - made above
     assert code.steps >= run.spent + made - run.output
 
 
 def test_texts_that_may_become_long_are_held_to_the_limit() -> None:
-    code = Expressions(Draft(16)).value({"cat": [{"var": "mode"}] * 20}, Names())
+    code = ExpressionCompiler(CodegenContext(16)).value({"cat": [{"var": "mode"}] * 20}, Names())
     assert code.text.startswith("brief(")
-    assert code.bound == LONGEST_TEXT
+    assert code.bound == MAX_TEXT_BYTES
 
 
 @pytest.mark.parametrize(
@@ -74,4 +80,4 @@ def test_texts_that_may_become_long_are_held_to_the_limit() -> None:
 )
 def test_what_is_computed_or_always_fails_is_left_to_the_interpreter(logic: Any) -> None:
     with pytest.raises(NotLoweredError):
-        Expressions(Draft(16)).value(logic, Names())
+        ExpressionCompiler(CodegenContext(16)).value(logic, Names())

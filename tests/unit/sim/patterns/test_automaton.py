@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.sim.patterns import TextKind, TextPattern
-from peripety.sim.patterns import automaton as module
-from peripety.sim.patterns.automaton import Automaton
-from peripety.sim.patterns.syntax import tree
+from peripety.engine.patterns import automaton as module
+from peripety.engine.patterns.automaton import Automaton
+from peripety.engine.patterns.syntax import TextKind, TextPattern, parse_pattern
 
 
 def automaton(text: str) -> Automaton:
-    return Automaton(tree(TextPattern(TextKind.REGEX, text)))
+    return Automaton(parse_pattern(TextPattern(TextKind.REGEX, text)))
 
 
 def test_a_match_is_found_as_soon_as_nothing_more_is_needed() -> None:
@@ -45,7 +44,7 @@ def test_a_hostile_pattern_takes_few_steps_for_each_character(text: str) -> None
 
 
 def test_what_it_remembers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_STEPS_KEPT", 50)
+    monkeypatch.setattr(module, "MAX_CACHED_TRANSITIONS", 50)
     machine = automaton("a.{9}b")
     texts = [f"{number:012b}".replace("0", "a").replace("1", "b") for number in range(300)]
     expected = [

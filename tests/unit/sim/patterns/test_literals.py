@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.sim.patterns import TextKind, TextPattern
-from peripety.sim.patterns.literals import required
-from peripety.sim.patterns.syntax import tree
+from peripety.engine.patterns.predicates import required_literals
+from peripety.engine.patterns.syntax import TextKind, TextPattern, parse_pattern
 
 
 @pytest.mark.parametrize(
@@ -32,17 +31,19 @@ from peripety.sim.patterns.syntax import tree
     ],
 )
 def test_a_match_needs_one_of_these(text: str, literals: set[str] | None) -> None:
-    found = required(tree(TextPattern(TextKind.REGEX, text)))
+    found = required_literals(parse_pattern(TextPattern(TextKind.REGEX, text)))
     assert found[:1] == (() if literals is None else (frozenset(literals),))
 
 
 def test_a_long_literal_is_cut() -> None:
-    literals = required(tree(TextPattern(TextKind.REGEX, "ab" * 200)))
+    literals = required_literals(parse_pattern(TextPattern(TextKind.REGEX, "ab" * 200)))
     assert {len(text) for each in literals for text in each} == {64, 16}
 
 
 def test_what_is_required_besides_follows_the_rarest() -> None:
-    literals = required(tree(TextPattern(TextKind.REGEX, r"(order|ticket) \w+ (is )?late[.,]+ please")))
+    literals = required_literals(
+        parse_pattern(TextPattern(TextKind.REGEX, r"(order|ticket) \w+ (is )?late[.,]+ please"))
+    )
     assert {*literals} == {
         frozenset(["order ", "ticket "]),
         frozenset([" is late", " late"]),

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.sim.patterns import Matcher, Pattern, PatternError, Subject, TextKind, TextPattern
+from peripety.engine.patterns.matcher import PatternMatcher
+from peripety.engine.patterns.syntax import MatchSubject, Pattern, PatternError, TextKind, TextPattern
 
 if TYPE_CHECKING:
-    from peripety.sim._core import Core
+    from peripety.engine.backend_protocol import Backend
 
 
 def exact(text: str, *, ignore_case: bool = False) -> TextPattern:
@@ -29,22 +30,24 @@ def glob(text: str) -> TextPattern:
 ANY = TextPattern(TextKind.ANY)
 
 
-def test_the_first_pattern_that_matches_is_found(core: Core) -> None:
-    matcher = Matcher([Pattern(contains("log")), Pattern(exact("login")), Pattern(ANY)], core=core)
-    assert matcher.first(Subject("login")) == 0
-    assert matcher.first(Subject("hello")) == 2
+def test_the_first_pattern_that_matches_is_found(core: Backend) -> None:
+    matcher = PatternMatcher([Pattern(contains("log")), Pattern(exact("login")), Pattern(ANY)], core=core)
+    assert matcher.first(MatchSubject("login")) == 0
+    assert matcher.first(MatchSubject("hello")) == 2
     assert len(matcher) == 3
 
 
-def test_patterns_to_skip_are_passed_over(core: Core) -> None:
-    matcher = Matcher([Pattern(contains("log")), Pattern(exact("login")), Pattern(glob("*in"))], core=core)
-    assert matcher.first(Subject("login"), {0}) == 1
-    assert matcher.first(Subject("login"), [0, 1]) == 2
-    assert matcher.first(Subject("login"), {0, 1, 2}) is None
+def test_patterns_to_skip_are_passed_over(core: Backend) -> None:
+    matcher = PatternMatcher(
+        [Pattern(contains("log")), Pattern(exact("login")), Pattern(glob("*in"))], core=core
+    )
+    assert matcher.first(MatchSubject("login"), {0}) == 1
+    assert matcher.first(MatchSubject("login"), [0, 1]) == 2
+    assert matcher.first(MatchSubject("login"), {0, 1, 2}) is None
 
 
-def test_nothing_matches_where_there_are_no_patterns(core: Core) -> None:
-    assert Matcher([], core=core).first(Subject("login")) is None
+def test_nothing_matches_where_there_are_no_patterns(core: Backend) -> None:
+    assert PatternMatcher([], core=core).first(MatchSubject("login")) is None
 
 
 @pytest.mark.parametrize(
@@ -70,74 +73,74 @@ def test_nothing_matches_where_there_are_no_patterns(core: Core) -> None:
     ],
 )
 def test_texts_are_compared_as_the_pattern_says(
-    core: Core, pattern: TextPattern, like: list[str], unlike: list[str]
+    core: Backend, pattern: TextPattern, like: list[str], unlike: list[str]
 ) -> None:
-    matcher = Matcher([Pattern(pattern)], core=core)
-    assert [text for text in like if matcher.first(Subject(text)) != 0] == []
-    assert [text for text in unlike if matcher.first(Subject(text)) is not None] == []
-    assert all(matcher.matches(0, Subject(text)) for text in like)
-    assert not any(matcher.matches(0, Subject(text)) for text in unlike)
+    matcher = PatternMatcher([Pattern(pattern)], core=core)
+    assert [text for text in like if matcher.first(MatchSubject(text)) != 0] == []
+    assert [text for text in unlike if matcher.first(MatchSubject(text)) is not None] == []
+    assert all(matcher.matches(0, MatchSubject(text)) for text in like)
+    assert not any(matcher.matches(0, MatchSubject(text)) for text in unlike)
 
 
-def test_every_predicate_has_to_hold(core: Core) -> None:
+def test_every_predicate_has_to_hold(core: Backend) -> None:
     pattern = Pattern(contains("a"), glob("large-*"), contains("done"), (1, 2))
-    matcher = Matcher([pattern], core=core)
-    whole = Subject("a", "large-1", "it is done", 1)
+    matcher = PatternMatcher([pattern], core=core)
+    whole = MatchSubject("a", "large-1", "it is done", 1)
     assert matcher.first(whole) == 0
     for other in (
-        Subject("b", "large-1", "it is done", 1),
-        Subject("a", "small-1", "it is done", 1),
-        Subject("a", "large-1", "it is", 1),
-        Subject("a", "large-1", None, 1),
-        Subject("a", "large-1", "it is done", 0),
-        Subject("a", "large-1", "it is done", 3),
+        MatchSubject("b", "large-1", "it is done", 1),
+        MatchSubject("a", "small-1", "it is done", 1),
+        MatchSubject("a", "large-1", "it is", 1),
+        MatchSubject("a", "large-1", None, 1),
+        MatchSubject("a", "large-1", "it is done", 0),
+        MatchSubject("a", "large-1", "it is done", 3),
     ):
         assert matcher.first(other) is None
         assert not matcher.matches(0, other)
 
 
-def test_a_predicate_on_tool_results_never_holds_where_there_are_none(core: Core) -> None:
-    matcher = Matcher([Pattern(tool_result=ANY), Pattern(tool_result=exact(""))], core=core)
-    assert matcher.first(Subject("a")) is None
-    assert matcher.first(Subject("a", tool_result="")) == 0
-    assert matcher.first(Subject("a", tool_result=""), {0}) == 1
+def test_a_predicate_on_tool_results_never_holds_where_there_are_none(core: Backend) -> None:
+    matcher = PatternMatcher([Pattern(tool_result=ANY), Pattern(tool_result=exact(""))], core=core)
+    assert matcher.first(MatchSubject("a")) is None
+    assert matcher.first(MatchSubject("a", tool_result="")) == 0
+    assert matcher.first(MatchSubject("a", tool_result=""), {0}) == 1
 
 
-def test_a_text_that_is_not_unicode_is_read_with_replacement_characters(core: Core) -> None:
-    matcher = Matcher([Pattern(exact("a\ufffdb")), Pattern(exact("\U0001f600"))], core=core)
-    assert matcher.first(Subject("a\ud83db")) == 0
-    assert matcher.first(Subject("\ud83d\ude00", model="\udc00")) == 1
-    assert matcher.matches(0, Subject("a\udc00b"))
+def test_a_text_that_is_not_unicode_is_read_with_replacement_characters(core: Backend) -> None:
+    matcher = PatternMatcher([Pattern(exact("a\ufffdb")), Pattern(exact("\U0001f600"))], core=core)
+    assert matcher.first(MatchSubject("a\ud83db")) == 0
+    assert matcher.first(MatchSubject("\ud83d\ude00", model="\udc00")) == 1
+    assert matcher.matches(0, MatchSubject("a\udc00b"))
 
 
-def test_a_pattern_that_cannot_be_taken_is_refused(core: Core) -> None:
+def test_a_pattern_that_cannot_be_taken_is_refused(core: Backend) -> None:
     with pytest.raises(PatternError, match="lookahead"):
-        Matcher([Pattern(ANY), Pattern(ANY, regex("(?=a)"))], core=core)
+        PatternMatcher([Pattern(ANY), Pattern(ANY, regex("(?=a)"))], core=core)
 
 
 @pytest.mark.parametrize("index", [-1, 1])
-def test_only_patterns_that_are_there_can_be_asked_for(core: Core, index: int) -> None:
+def test_only_patterns_that_are_there_can_be_asked_for(core: Backend, index: int) -> None:
     with pytest.raises(IndexError):
-        Matcher([Pattern(ANY)], core=core).matches(index, Subject("a"))
+        PatternMatcher([Pattern(ANY)], core=core).matches(index, MatchSubject("a"))
 
 
-def test_one_of_many_literals_is_found_whatever_its_length(core: Core) -> None:
+def test_one_of_many_literals_is_found_whatever_its_length(core: Backend) -> None:
     texts = [f"{'x' * (number % 23)}{number}" for number in range(2000)]
-    matcher = Matcher([Pattern(contains(text + "!")) for text in texts], core=core)
+    matcher = PatternMatcher([Pattern(contains(text + "!")) for text in texts], core=core)
     for number in range(0, 2000, 37):
         expected = next(i for i, text in enumerate(texts) if f"{text}!" in f"a {texts[number]}! b")
-        assert matcher.first(Subject(f"a {texts[number]}! b")) == expected
+        assert matcher.first(MatchSubject(f"a {texts[number]}! b")) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["(a+)+$", "((a{1,9}){1,9}){1,9}$", "^(a|a)*$", "^(a*)*$", "(.*){1,30}[bc]$", r"(\w+\s?)+:$"]
 )
-def test_a_hostile_pattern_costs_no_more_than_the_text_is_long(core: Core, text: str) -> None:
-    matcher = Matcher([Pattern(regex(text)), Pattern(ANY)], core=core)
-    assert matcher.first(Subject("a" * 20_000 + "!")) == 1
+def test_a_hostile_pattern_costs_no_more_than_the_text_is_long(core: Backend, text: str) -> None:
+    matcher = PatternMatcher([Pattern(regex(text)), Pattern(ANY)], core=core)
+    assert matcher.first(MatchSubject("a" * 20_000 + "!")) == 1
 
 
-def test_a_pattern_as_large_as_they_may_be_is_taken_by_every_core(core: Core) -> None:
+def test_a_pattern_as_large_as_they_may_be_is_taken_by_every_core(core: Backend) -> None:
     for text in (r"\w{1000}x", "(.{30}){30}x", "(?:" * 100 + "a" + ")+" * 100, "(é|[^a]{3}){150}x"):
-        matcher = Matcher([Pattern(regex(text))], core=core)
-        assert matcher.first(Subject("é" * 1000)) is None
+        matcher = PatternMatcher([Pattern(regex(text))], core=core)
+        assert matcher.first(MatchSubject("é" * 1000)) is None

@@ -2,17 +2,27 @@ from __future__ import annotations
 
 import pytest
 
+from peripety.engine.patterns.syntax import (
+    Alternation,
+    Assertion,
+    Characters,
+    Concatenation,
+    Node,
+    PatternError,
+    Repeat,
+    TextKind,
+    TextPattern,
+    parse_pattern,
+)
 from peripety.errors import InvalidArgumentError
-from peripety.sim.patterns import PatternError, TextKind, TextPattern
-from peripety.sim.patterns.syntax import Assertion, Characters, Choice, Node, Repeat, Sequence, tree
 
 
 def regex(text: str, *, ignore_case: bool = False) -> Node:
-    return tree(TextPattern(TextKind.REGEX, text, ignore_case))
+    return parse_pattern(TextPattern(TextKind.REGEX, text, ignore_case))
 
 
 def glob(text: str) -> Node:
-    return tree(TextPattern(TextKind.GLOB, text))
+    return parse_pattern(TextPattern(TextKind.GLOB, text))
 
 
 def one(text: str) -> Characters:
@@ -20,7 +30,7 @@ def one(text: str) -> Characters:
 
 
 def test_alternatives_bind_less_than_what_stands_in_order_and_that_less_than_repetition() -> None:
-    assert regex("ab|c*") == Choice((Sequence((one("a"), one("b"))), Repeat(one("c"), 0, None)))
+    assert regex("ab|c*") == Alternation((Concatenation((one("a"), one("b"))), Repeat(one("c"), 0, None)))
 
 
 @pytest.mark.parametrize(
@@ -42,11 +52,11 @@ def test_quantifiers_are_the_same_greedy_and_lazy(quantifier: str, least: int, m
 
 @pytest.mark.parametrize("group", ["(ab)", "(?:ab)", "(?P<name>ab)", "(?<name>ab)"])
 def test_every_sort_of_group_only_groups(group: str) -> None:
-    assert regex(f"{group}+") == Repeat(Sequence((one("a"), one("b"))), 1, None)
+    assert regex(f"{group}+") == Repeat(Concatenation((one("a"), one("b"))), 1, None)
 
 
 def test_assertions_are_ends_of_the_text_and_edges_of_words() -> None:
-    assert regex(r"^\b\B$") == Sequence(
+    assert regex(r"^\b\B$") == Concatenation(
         (Assertion.START, Assertion.BOUNDARY, Assertion.NO_BOUNDARY, Assertion.END)
     )
 
@@ -87,17 +97,19 @@ def test_case_is_folded_for_the_letters_of_ascii_only() -> None:
 
 
 def test_a_brace_that_counts_nothing_is_a_character() -> None:
-    assert regex('{"a": {}}') == Sequence(tuple(map(one, '{"a": {}}')))
+    assert regex('{"a": {}}') == Concatenation(tuple(map(one, '{"a": {}}')))
 
 
 def test_a_glob_is_about_the_whole_text() -> None:
     anything = Characters(((0, 0x10FFFF),))
-    assert glob("a?[!b]") == Sequence((Assertion.START, one("a"), anything, regex("[^b]"), Assertion.END))
-    assert glob("a*b") == Sequence(
+    assert glob("a?[!b]") == Concatenation(
+        (Assertion.START, one("a"), anything, regex("[^b]"), Assertion.END)
+    )
+    assert glob("a*b") == Concatenation(
         (Assertion.START, one("a"), Repeat(anything, 0, None), one("b"), Assertion.END)
     )
-    assert glob("a*") == Sequence((Assertion.START, one("a")))
-    assert glob("*a") == Sequence((one("a"), Assertion.END))
+    assert glob("a*") == Concatenation((Assertion.START, one("a")))
+    assert glob("*a") == Concatenation((one("a"), Assertion.END))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
 from peripety.errors import Severity, SpecError
 from support.policy_documents import policy_document, policy_spec, rule, tool
 
@@ -18,7 +18,7 @@ OPEN = {"type": "object", "properties": {"a": {"type": "object", "properties": {
 
 
 def findings(**parts: Any) -> list[tuple[str, str, Severity]]:
-    found = sim.validate_policy(policy_document(**parts))
+    found = engine.validate_policy(policy_document(**parts))
     return [(finding.code, finding.path, finding.severity) for finding in found]
 
 
@@ -142,7 +142,7 @@ def test_a_document_is_checked(parts: dict[str, Any], expected: tuple[str, str, 
 
 
 def test_what_is_meant_is_guessed() -> None:
-    (finding,) = sim.validate_policy(policy_document(rules=matching(argument_roles=["targt"])))[:1]
+    (finding,) = engine.validate_policy(policy_document(rules=matching(argument_roles=["targt"])))[:1]
     assert "did you mean 'target'?" in finding.message
 
 
@@ -161,16 +161,16 @@ def test_warnings_never_hide_an_error() -> None:
 
 def test_a_policy_with_errors_is_not_compiled_and_one_with_warnings_is() -> None:
     with pytest.raises(SpecError) as refused:
-        sim.compile_policy(policy_document(rules=[rule(servers=["z"])]))
+        engine.compile_policy(policy_document(rules=[rule(servers=["z"])]))
     assert [finding.code for finding in refused.value.findings] == ["UNKNOWN_SERVER"]
-    assert sim.compile_policy(policy_document(rules=[rule(read_only=True)])).rules
+    assert engine.compile_policy(policy_document(rules=[rule(read_only=True)])).rules
 
 
 @pytest.mark.parametrize(
     "document", [b"", b"{}", b"[]", b'{"tools": []}', b"\xff", json.dumps(policy_spec(tools=[])).encode()]
 )
 def test_what_is_no_policy_at_all_has_findings(document: bytes) -> None:
-    assert sim.validate_policy(document)
+    assert engine.validate_policy(document)
 
 
 def test_lists_that_double_again_and_again_are_refused_without_being_written_out() -> None:

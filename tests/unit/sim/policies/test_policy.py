@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
+from peripety.engine.policies.policy import Policy
+from peripety.engine.policies.types import (
+    NO_RULE,
+    UNKNOWN_TOOL,
+    ConditionError,
+    Decision,
+    RuleMatches,
+    ToolRequest,
+)
 from peripety.errors import InvalidArgumentError
-from peripety.sim.policies.policy import Policy
-from peripety.sim.policies.types import NO_RULE, UNKNOWN_TOOL, Decision, Matches, ToolRequest, Unevaluated
 from support.cores import CORE_NAMES, core_named
 from support.policy_documents import policy_document, rule, tool
 
@@ -67,7 +74,7 @@ def test_what_could_not_be_evaluated_is_told_before_the_reason(policy: Policy) -
     assert (decided.decision, decided.rule_id) == (Decision.DENY, "structural-0")
     (error,) = decided.errors
     message = "a path has to be absolute: to begin with / and have no U+0000"
-    assert error == Unevaluated("structural-0", "BAD_PATH", message, "/when/arguments/0")
+    assert error == ConditionError("structural-0", "BAD_PATH", message, "/when/arguments/0")
     assert decided.reasons == (
         f"the condition of structural-0 cannot be evaluated: {message}",
         "so says structural-0",
@@ -139,9 +146,13 @@ def test_the_rules_are_numbered_with_the_invariants_before_them(policy: Policy) 
 
 def test_rules_are_matched_wherever_they_stand_and_mutants_with_them(policy: Policy) -> None:
     requests = policy.prepare([asks("/a/b"), asks("x"), asks("/c", "x")])
-    assert policy.matches(requests)[:3] == (Matches(0b001, 0b010), Matches(0b001, 0b010), Matches(0b100, 0))
+    assert policy.matches(requests)[:3] == (
+        RuleMatches(0b001, 0b010),
+        RuleMatches(0b001, 0b010),
+        RuleMatches(0b100, 0),
+    )
     mutant = rule("m", arguments=[{**BELOW, "quantifier": "none"}])
-    assert policy.matches(requests, [mutant]) == (Matches(0b100, 0b010),)
+    assert policy.matches(requests, [mutant]) == (RuleMatches(0b100, 0b010),)
     assert policy.matches(requests, []) == ()
 
 
@@ -172,6 +183,6 @@ def test_a_large_list_is_shared_by_the_rules_that_name_it(name: str) -> None:
 
 
 def test_a_policy_is_named_by_the_hash_of_its_canonical_form() -> None:
-    policy = sim.compile_policy(policy_document(tools=[tool()]))
+    policy = engine.compile_policy(policy_document(tools=[tool()]))
     assert policy.policy_hash == sha256(policy.document).hexdigest()
-    assert sim.decide(policy, asks()) == sim.decide_many(policy, [asks()])[0]
+    assert engine.decide(policy, asks()) == engine.decide_many(policy, [asks()])[0]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
+from peripety import engine
+from peripety.engine.policies.types import ToolRequest
 from peripety.errors import InvalidArgumentError
-from peripety.sim.policies.types import ToolRequest
 from support.policy_documents import policy_document, rule
 
-POLICY = sim.compile_policy(policy_document(rules=[rule()]))
+POLICY = engine.compile_policy(policy_document(rules=[rule()]))
 
 
 def request(arguments: Any = None, roles: Any = (), tool: Any = "t", server: Any = "s") -> ToolRequest:

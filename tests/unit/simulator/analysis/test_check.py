@@ -7,35 +7,35 @@ from typing import Any
 import pytest
 
 from peripety.errors import Severity
-from peripety.simulator import Scenario, ScenarioBuilder, load_scenario
-from peripety.simulator.analysis import Code, Flaw, check
-from peripety.simulator.scenario.load import document_to_scenario
+from peripety.llmsim import Script, ScriptBuilder, load_script
+from peripety.llmsim.lint.script_lint import Flaw, FlawCode, lint_script
+from peripety.llmsim.script.files import script_from_document
 from support.repository import ROOT
 
 ANY = {"type": "any"}
 NEVER = {"type": "regex", "pattern": "a^"}
 
 
-def flaws(scenario: ScenarioBuilder | Scenario) -> list[tuple[Code, str]]:
-    scenario = scenario if isinstance(scenario, Scenario) else scenario.build()
-    return [(flaw.code, flaw.place) for flaw in check(scenario)]
+def flaws(scenario: ScriptBuilder | Script) -> list[tuple[FlawCode, str]]:
+    scenario = scenario if isinstance(scenario, Script) else scenario.build()
+    return [(flaw.code, flaw.place) for flaw in lint_script(scenario)]
 
 
-def only(scenario: ScenarioBuilder | Scenario) -> Flaw:
-    (flaw,) = check(scenario if isinstance(scenario, Scenario) else scenario.build())
+def only(scenario: ScriptBuilder | Script) -> Flaw:
+    (flaw,) = lint_script(scenario if isinstance(scenario, Script) else scenario.build())
     return flaw
 
 
-def answering(*patterns: Any) -> Scenario:
+def answering(*patterns: Any) -> Script:
     rules = [{"pattern": pattern, "response": "r"} for pattern in patterns]
-    return document_to_scenario({"default_response": "d", "responses": rules})
+    return script_from_document({"default_response": "d", "responses": rules})
 
 
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "examples" / "simulator").glob("*.[tj]*")), ids=lambda path: path.name
 )
 def test_the_examples_have_no_flaws(path: Any) -> None:
-    assert check(load_scenario(path)) == []
+    assert lint_script(load_script(path)) == []
 
 
 # ---- rules
@@ -56,7 +56,7 @@ def test_the_examples_have_no_flaws(path: Any) -> None:
 )
 def test_a_rule_behind_one_that_matches_as_much_is_shadowed(first: Any, second: Any) -> None:
     flaw = only(answering(first, second))
-    assert (flaw.code, flaw.place, flaw.severity) == (Code.SHADOWED_RULE, "responses[1]", Severity.ERROR)
+    assert (flaw.code, flaw.place, flaw.severity) == (FlawCode.SHADOWED_RULE, "responses[1]", Severity.ERROR)
     assert flaw.answers == ("responses[0]",)
     assert flaw.message.startswith("responses[0] answers everything")
     assert flaws(answering(second, first)) == []
@@ -64,7 +64,7 @@ def test_a_rule_behind_one_that_matches_as_much_is_shadowed(first: Any, second: 
 
 def test_a_rule_may_be_shadowed_by_several_together() -> None:
     builder = (
-        ScenarioBuilder(default_response="d").respond_to_regex("^[a-m]*$", "1").respond_to_regex("[n-z]", "2")
+        ScriptBuilder(default_response="d").respond_to_regex("^[a-m]*$", "1").respond_to_regex("[n-z]", "2")
     )
     builder.respond_to_regex("^[a-z]$", "3")
     flaw = only(builder)
@@ -74,7 +74,7 @@ def test_a_rule_may_be_shadowed_by_several_together() -> None:
 
 def test_what_differs_in_one_predicate_is_not_shadowed() -> None:
     builder = (
-        ScenarioBuilder(default_response="d")
+        ScriptBuilder(default_response="d")
         .respond_to("a", "1", model="x-*")
         .respond_to("a", "2", tool_result="t")
     )
@@ -84,20 +84,20 @@ def test_what_differs_in_one_predicate_is_not_shadowed() -> None:
 
 def test_a_rule_with_a_limit_leaves_room_for_those_behind_it() -> None:
     assert (
-        flaws(ScenarioBuilder(default_response="d").respond_to("a", "1", max_matches=1).respond_to("a", "2"))
+        flaws(ScriptBuilder(default_response="d").respond_to("a", "1", max_matches=1).respond_to("a", "2"))
         == []
     )
 
 
 def test_a_rule_whose_pattern_matches_nothing_is_reported() -> None:
     flaw = only(answering(NEVER))
-    assert (flaw.code, flaw.place, flaw.witness) == (Code.SHADOWED_RULE, "responses[0]", ())
+    assert (flaw.code, flaw.place, flaw.witness) == (FlawCode.SHADOWED_RULE, "responses[0]", ())
     assert "matches no prompt" in flaw.message
 
 
 def test_a_rule_that_may_never_answer_is_reported_with_what_it_would_match() -> None:
-    flaw = only(ScenarioBuilder(default_response="d").respond_to("a", "1", max_matches=0))
-    assert (flaw.code, flaw.place) == (Code.DEAD_MAX_MATCHES, "responses[0]")
+    flaw = only(ScriptBuilder(default_response="d").respond_to("a", "1", max_matches=0))
+    assert (flaw.code, flaw.place) == (FlawCode.DEAD_MAX_MATCHES, "responses[0]")
     assert [subject.text for subject in flaw.witness] == ["a"]
     assert flaw.answers == ("default_response",)
 
@@ -107,35 +107,35 @@ def test_a_rule_that_may_never_answer_is_reported_with_what_it_would_match() -> 
 
 def test_a_turn_that_expects_the_impossible_is_reported_after_the_prompts_that_lead_to_it() -> None:
     builder = (
-        ScenarioBuilder(default_response="d").respond_to("go", "1").turn("on", "2").turn(NEVER, "3").then("4")
+        ScriptBuilder(default_response="d").respond_to("go", "1").turn("on", "2").turn(NEVER, "3").then("4")
     )
     flaw = only(builder)
-    assert (flaw.code, flaw.place) == (Code.UNREACHABLE_TURN, "responses[0].turns[1]")
+    assert (flaw.code, flaw.place) == (FlawCode.UNREACHABLE_TURN, "responses[0].turns[1]")
     assert [subject.text for subject in flaw.witness] == ["go", "on"]
     assert flaw.answers == ("responses[0]", "responses[0].turns[0]")
 
 
 def test_a_sequence_that_a_prompt_can_end_without_an_answer_can_stall() -> None:
-    flaw = only(ScenarioBuilder().respond_to("go", "1").then("2").turn("on", "3"))
+    flaw = only(ScriptBuilder().respond_to("go", "1").then("2").turn("on", "3"))
     assert (flaw.code, flaw.place, flaw.severity) == (
-        Code.STALLING_SEQUENCE,
+        FlawCode.STALLING_SEQUENCE,
         "responses[0].turns[1]",
         Severity.WARNING,
     )
     assert flaw.answers == ("responses[0]", "responses[0].turns[0]", None)
-    assert flaws(ScenarioBuilder(default_response="d").respond_to("go", "1").then("2").turn("on", "3")) == []
+    assert flaws(ScriptBuilder(default_response="d").respond_to("go", "1").then("2").turn("on", "3")) == []
 
 
 def test_a_sequence_that_begins_anew_with_whatever_it_does_not_expect_can_stall() -> None:
-    flaw = only(ScenarioBuilder().respond_to_any("1").turn("on", "2"))
-    assert (flaw.code, flaw.place) == (Code.STALLING_SEQUENCE, "responses[0].turns[0]")
+    flaw = only(ScriptBuilder().respond_to_any("1").turn("on", "2"))
+    assert (flaw.code, flaw.place) == (FlawCode.STALLING_SEQUENCE, "responses[0].turns[0]")
     assert flaw.answers == ("responses[0]", "responses[0]")
     assert "restarts each time" in flaw.message
-    assert flaws(ScenarioBuilder().respond_to("other", "0").respond_to_any("1").turn("on", "2")) == []
+    assert flaws(ScriptBuilder().respond_to("other", "0").respond_to_any("1").turn("on", "2")) == []
 
 
 def test_a_flaw_can_be_told_to_a_machine() -> None:
-    flaw = only(ScenarioBuilder(default_response="d").respond_to("a", "1").respond_to("ab", "2"))
+    flaw = only(ScriptBuilder(default_response="d").respond_to("a", "1").respond_to("ab", "2"))
     assert flaw.to_json() == {
         "code": "shadowed_rule",
         "severity": "error",

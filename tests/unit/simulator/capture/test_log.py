@@ -7,32 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.engine.patterns.syntax import MatchSubject, Pattern
 from peripety.errors import FailedPreconditionError
-from peripety.sim.patterns import Pattern, Subject
-from peripety.simulator.capture import Asked, Captured, CaptureLog, Unmatched, outcome
-from peripety.simulator.failures import KINDS
-from peripety.simulator.model import (
+from peripety.llmsim.capture import CapturedCall, CaptureLog, RequestSummary, UnmatchedOutcome, make_outcome
+from peripety.llmsim.faults.kinds import KINDS
+from peripety.llmsim.script.types import Fault, ScriptRule, ScriptTurn
+from peripety.llmsim.types import (
     Api,
     ApiError,
-    ErrorKind,
-    Message,
-    Reasoning,
-    Reply,
-    Request,
-    Role,
-    Stop,
-    Text,
-    Tool,
-    ToolUse,
-    Usage,
+    ApiErrorKind,
+    BilledUsage,
+    ReasoningPart,
+    SimMessage,
+    SimReply,
+    SimRequest,
+    SimRole,
+    SimStopReason,
+    SimTool,
+    TextPart,
+    ToolUsePart,
 )
-from peripety.simulator.scenario.model import Failure, Rule, Turn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+
 KEY = "sk-canary-0123456789"
-RULES = [Rule(Pattern(), turns=(Turn(Pattern()), Turn(Pattern()))), Rule(Pattern())]
+RULES = [ScriptRule(Pattern(), turns=(ScriptTurn(Pattern()), ScriptTurn(Pattern()))), ScriptRule(Pattern())]
 
 
 def log(**given: Any) -> CaptureLog:
@@ -47,22 +48,30 @@ def ask(
     text: str | None = "fine",
     failure: str | None = None,
     error: ApiError | None = None,
-) -> Captured:
-    request = Request(
+) -> CapturedCall:
+    request = SimRequest(
         Api.ANTHROPIC,
         "m",
-        (Message(Role.USER, prompt),),
+        (SimMessage(SimRole.USER, prompt),),
         "be brief",
-        (Tool("weather"),),
+        (SimTool("weather"),),
         key=KEY,
         conversation="c",
     )
-    parts = (Reasoning(("hm",), ""), Text((text,)), ToolUse("1", "weather", ('{"a":', "1}"))) if text else ()
-    reply = None if text is None else Reply("id", 0, "m", parts, Stop.END, Usage(fresh=3, output=4))
-    spoilt = None if failure is None else Failure(failure, KINDS[failure].defaults)
-    asked = Asked.of(request, Subject(prompt, "m", None, 2))
+    parts = (
+        (ReasoningPart(("hm",), ""), TextPart((text,)), ToolUsePart("1", "weather", ('{"a":', "1}")))
+        if text
+        else ()
+    )
+    reply = (
+        None
+        if text is None
+        else SimReply("id", 0, "m", parts, SimStopReason.END, BilledUsage(fresh=3, output=4))
+    )
+    spoilt = None if failure is None else Fault(failure, KINDS[failure].defaults)
+    asked = RequestSummary.of(request, MatchSubject(prompt, "m", None, 2))
     answered = reply or error or spoilt
-    came = outcome(reply, error, spoilt, 5) if answered else Unmatched(("responses[0]: too far",))
+    came = make_outcome(reply, error, spoilt, 5) if answered else UnmatchedOutcome(("responses[0]: too far",))
     return captured.record(asked, 1_767_225_600, label, came)
 
 
@@ -72,7 +81,7 @@ def calls() -> CaptureLog:
     ask(captured, "log in please")
     ask(captured, "my password", "response[0].turn[0]", text="welcome")
     ask(captured, "and now", failure="stream_cut")
-    ask(captured, "too fast", None, text=None, error=ApiError(ErrorKind.RATE_LIMIT, "slow down"))
+    ask(captured, "too fast", None, text=None, error=ApiError(ApiErrorKind.RATE_LIMIT, "slow down"))
     ask(captured, "anyone there", None, text=None, failure="hang")
     ask(captured, "what", None, text=None)
     return captured

@@ -4,72 +4,74 @@ from typing import Any
 
 import pytest
 
-from peripety.simulator.delivery.breaks import broken, interrupted
-from peripety.simulator.delivery.plan import Ending, Plan, Step
-from peripety.simulator.failures import KINDS
-from peripety.simulator.model import Frame, Tag
-from peripety.simulator.scenario.model import Failure
+from peripety.llmsim.delivery.connection_faults import apply_fault, end_with_frame
+from peripety.llmsim.delivery.plan import DeliveryPlan, DeliveryStep, ResponseEnd
+from peripety.llmsim.faults.kinds import KINDS
+from peripety.llmsim.script.types import Fault
+from peripety.llmsim.types import FrameTag, StreamFrame
 
 STREAM = [
-    Frame("start", Tag.START),
-    Frame("ping", Tag.NOISE),
-    Frame("a", Tag.TEXT, 1),
-    Frame("ping", Tag.NOISE),
-    Frame("b", Tag.TEXT, 2),
-    Frame("c", Tag.ARGUMENTS, 1),
-    Frame("stop", Tag.STOP),
-    Frame("usage", Tag.USAGE),
-    Frame("end", Tag.END),
+    StreamFrame("start", FrameTag.START),
+    StreamFrame("ping", FrameTag.NOISE),
+    StreamFrame("a", FrameTag.TEXT, 1),
+    StreamFrame("ping", FrameTag.NOISE),
+    StreamFrame("b", FrameTag.TEXT, 2),
+    StreamFrame("c", FrameTag.ARGUMENTS, 1),
+    StreamFrame("stop", FrameTag.STOP),
+    StreamFrame("usage", FrameTag.USAGE),
+    StreamFrame("end", FrameTag.END),
 ]
 WHOLE = [frame.data for frame in STREAM]
 
 
-def fail(kind: str, frames: list[Frame[str]] | None = None, **settings: Any) -> Plan[Frame[str]]:
-    steps = [Step(float(10 * place), frame) for place, frame in enumerate(frames or STREAM)]
-    plan = Plan(steps, ends_ms=steps[-1].at_ms)
-    changed = broken(plan, Failure(kind, {**KINDS[kind].defaults, **settings}))
+def fail(
+    kind: str, frames: list[StreamFrame[str]] | None = None, **settings: Any
+) -> DeliveryPlan[StreamFrame[str]]:
+    steps = [DeliveryStep(float(10 * place), frame) for place, frame in enumerate(frames or STREAM)]
+    plan = DeliveryPlan(steps, ends_ms=steps[-1].at_ms)
+    changed = apply_fault(plan, Fault(kind, {**KINDS[kind].defaults, **settings}))
     at = [step.at_ms for step in changed.steps]
     assert at == sorted(at)
     assert not at or at[-1] <= changed.ends_ms
     return changed
 
 
-def data(plan: Plan[Frame[str]]) -> list[str]:
+def data(plan: DeliveryPlan[StreamFrame[str]]) -> list[str]:
     return [step.data.data for step in plan.steps]
 
 
-def timed(plan: Plan[Frame[str]]) -> dict[str, float]:
+def timed(plan: DeliveryPlan[StreamFrame[str]]) -> dict[str, float]:
     return {step.data.data: step.at_ms for step in plan.steps}
 
 
 @pytest.mark.parametrize(
     ("kind", "ending", "ends_ms"),
     [
-        ("network_unreachable", Ending.RESET, 0),
-        ("connection_timeout", Ending.CLOSED, 5000),
-        ("hang", Ending.HANG, 0),
-        ("connection_reset", Ending.RESET, 0),
+        ("network_unreachable", ResponseEnd.RESET, 0),
+        ("connection_timeout", ResponseEnd.CLOSED, 5000),
+        ("hang", ResponseEnd.HANG, 0),
+        ("connection_reset", ResponseEnd.RESET, 0),
     ],
 )
-def test_of_a_broken_connection_nothing_arrives(kind: str, ending: Ending, ends_ms: float) -> None:
-    assert fail(kind) == Plan([], ending, ends_ms) or fail(kind) == Plan((), ending, ends_ms)
+def test_of_a_broken_connection_nothing_arrives(kind: str, ending: ResponseEnd, ends_ms: float) -> None:
+    assert fail(kind) == DeliveryPlan([], ending, ends_ms) or fail(kind) == DeliveryPlan((), ending, ends_ms)
 
 
 @pytest.mark.parametrize(("chunks", "left"), [(0, 2), (1, 4), (2, 5), (3, 6), (99, 6)])
 def test_a_cut_stream_closes_after_so_many_chunks_or_after_all_of_them(chunks: int, left: int) -> None:
     plan = fail("stream_cut", after_chunks=chunks)
-    assert (data(plan), plan.ending) == (WHOLE[:left], Ending.CLOSED)
+    assert (data(plan), plan.ending) == (WHOLE[:left], ResponseEnd.CLOSED)
 
 
 @pytest.mark.parametrize(("token", "left"), [(0, 2), (1, 4), (2, 4), (3, 5), (4, 8), (99, 8)])
 def test_a_stream_resets_before_more_than_so_many_tokens_have_left(token: int, left: int) -> None:
     plan = fail("reset_at_token", token=token)
-    assert (data(plan), plan.ending) == (WHOLE[:left], Ending.RESET)
+    assert (data(plan), plan.ending) == (WHOLE[:left], ResponseEnd.RESET)
 
 
 def test_a_partial_response_closes_after_its_text() -> None:
     plan = fail("partial_response")
-    assert (data(plan), plan.ending) == (WHOLE[:6], Ending.CLOSED)
+    assert (data(plan), plan.ending) == (WHOLE[:6], ResponseEnd.CLOSED)
 
 
 def test_a_stall_holds_back_the_rest() -> None:
@@ -131,20 +133,26 @@ def test_usage_that_comes_with_the_stop_is_late_with_it() -> None:
 
 
 def test_an_answer_without_content_breaks_as_well() -> None:
-    frames = [Frame("start", Tag.START), Frame("ping", Tag.NOISE), Frame("end", Tag.END)]
+    frames = [
+        StreamFrame("start", FrameTag.START),
+        StreamFrame("ping", FrameTag.NOISE),
+        StreamFrame("end", FrameTag.END),
+    ]
     assert data(fail("missing_chunk", frames)) == ["ping", "end"]
     assert data(fail("stream_cut", frames)) == ["start", "ping"]
     assert data(fail("partial_response", frames)) == ["start", "ping"]
 
 
 def test_a_single_frame_breaks_as_well() -> None:
-    frames = [Frame("all", Tag.STOP, 3)]
+    frames = [StreamFrame("all", FrameTag.STOP, 3)]
     for kind in KINDS:
         fail(kind, frames)
 
 
 def test_something_else_can_end_a_stream_early() -> None:
-    plan = Plan([Step(float(10 * place), frame) for place, frame in enumerate(STREAM)], ends_ms=80)
-    ended = interrupted(plan, 2, lambda sent: f"after {len(sent)}")
+    plan = DeliveryPlan(
+        [DeliveryStep(float(10 * place), frame) for place, frame in enumerate(STREAM)], ends_ms=80
+    )
+    ended = end_with_frame(plan, 2, lambda sent: f"after {len(sent)}")
     assert data(ended) == [*WHOLE[:5], "after 5"]
-    assert (ended.ending, ended.ends_ms) == (Ending.CLEAN, 50)
+    assert (ended.ending, ended.ends_ms) == (ResponseEnd.CLEAN, 50)

@@ -5,47 +5,60 @@ from typing import Any
 
 import pytest
 
-from peripety.simulator.delivery.events import (
+from peripety.llmsim.delivery.plan import DeliverySettings
+from peripety.llmsim.faults.kinds import KINDS
+from peripety.llmsim.in_process import (
     Event,
-    Finished,
+    FinishedEvent,
     InterruptedAnswerError,
-    ReasoningDelta,
-    RefusalDelta,
-    TextDelta,
-    ToolCallDelta,
+    ReasoningDeltaEvent,
+    RefusalDeltaEvent,
+    TextDeltaEvent,
+    ToolCallDeltaEvent,
     UnreadableAnswerError,
-    planned,
-    play,
+    plan_events,
+    play_events,
 )
-from peripety.simulator.delivery.plan import Manner
-from peripety.simulator.failures import KINDS
-from peripety.simulator.model import ApiError, Reasoning, Refusal, Reply, Stop, Text, ToolUse, Usage
-from peripety.simulator.scenario.model import Failure, Pace
+from peripety.llmsim.script.types import Fault, Pace
+from peripety.llmsim.types import (
+    ApiError,
+    BilledUsage,
+    ReasoningPart,
+    RefusalPart,
+    SimReply,
+    SimStopReason,
+    TextPart,
+    ToolUsePart,
+)
 
-USAGE = Usage(fresh=4, output=9)
-REPLY = Reply(
+USAGE = BilledUsage(fresh=4, output=9)
+REPLY = SimReply(
     "id",
     0,
     "m",
-    (Reasoning(("hm",), "s"), Text(("one ", "two")), ToolUse("c", "weather", ('{"a"', ":1}"))),
-    Stop.TOOL_USE,
+    (ReasoningPart(("hm",), "s"), TextPart(("one ", "two")), ToolUsePart("c", "weather", ('{"a"', ":1}"))),
+    SimStopReason.TOOL_USE,
     USAGE,
 )
 EVENTS: list[Event] = [
-    ReasoningDelta("hm"),
-    TextDelta("one "),
-    TextDelta("two"),
-    ToolCallDelta("c", "weather", '{"a"'),
-    ToolCallDelta("c", "weather", ":1}"),
-    Finished(Stop.TOOL_USE, USAGE),
+    ReasoningDeltaEvent("hm"),
+    TextDeltaEvent("one "),
+    TextDeltaEvent("two"),
+    ToolCallDeltaEvent("c", "weather", '{"a"'),
+    ToolCallDeltaEvent("c", "weather", ":1}"),
+    FinishedEvent(SimStopReason.TOOL_USE, USAGE),
 ]
 
 
-async def collect(kind: str | None = None, reply: Reply = REPLY, **settings: Any) -> tuple[list[Event], Any]:
-    failure = None if kind is None else Failure(kind, {**KINDS[kind].defaults, **settings})
+async def collect(
+    kind: str | None = None, reply: SimReply = REPLY, **settings: Any
+) -> tuple[list[Event], Any]:
+    failure = None if kind is None else Fault(kind, {**KINDS[kind].defaults, **settings})
     seen: list[Event] = []
     try:
-        async for event in play(planned(reply, Manner(Pace(), lambda *_: 0, failure=failure))):
+        async for event in play_events(
+            plan_events(reply, DeliverySettings(Pace(), lambda *_: 0, failure=failure))
+        ):
             seen.append(event)  # noqa: PERF401 - what was seen before an error counts
     except (ApiError, InterruptedAnswerError, UnreadableAnswerError) as error:
         return seen, error
@@ -57,8 +70,11 @@ async def test_an_answer_is_its_pieces_and_its_end() -> None:
 
 
 async def test_a_refusal_is_no_text() -> None:
-    reply = Reply("id", 0, "m", (Refusal(("no",)),), Stop.REFUSAL, USAGE)
-    assert await collect(reply=reply) == ([RefusalDelta("no"), Finished(Stop.REFUSAL, USAGE)], None)
+    reply = SimReply("id", 0, "m", (RefusalPart(("no",)),), SimStopReason.REFUSAL, USAGE)
+    assert await collect(reply=reply) == (
+        [RefusalDeltaEvent("no"), FinishedEvent(SimStopReason.REFUSAL, USAGE)],
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +112,7 @@ async def test_chunks_can_be_wrong() -> None:
 
 
 async def test_usage_and_the_end_can_be_missing() -> None:
-    assert (await collect("missing_usage"))[0] == [*EVENTS[:-1], Finished(Stop.TOOL_USE, None)]
+    assert (await collect("missing_usage"))[0] == [*EVENTS[:-1], FinishedEvent(SimStopReason.TOOL_USE, None)]
     assert (await collect("missing_end"))[0] == EVENTS[:-1]
 
 

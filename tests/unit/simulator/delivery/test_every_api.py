@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.sim.patterns import Pattern
-from peripety.simulator.delivery.plan import Ending
-from peripety.simulator.failures import KINDS, Place
-from peripety.simulator.model import Api
-from peripety.simulator.record.readers import Draft, Reader
-from peripety.simulator.scenario.model import Failure, Response, Rule, Scenario, ScriptedCall
-from peripety.simulator.server.replies import of_exchange
-from peripety.simulator.simulator import Simulator
+from peripety.engine.patterns.syntax import Pattern
+from peripety.llmsim.delivery.plan import ResponseEnd
+from peripety.llmsim.faults.kinds import KINDS, FaultStage
+from peripety.llmsim.record.provider_readers import AnswerReader
+from peripety.llmsim.record.response_draft import ResponseDraft
+from peripety.llmsim.script.types import Fault, Script, ScriptedCall, ScriptResponse, ScriptRule
+from peripety.llmsim.server.routing import delivery_from_exchange
+from peripety.llmsim.simulator import Simulator
+from peripety.llmsim.types import Api
 from support.asking import APIS, asked
 
 if TYPE_CHECKING:
-    from peripety.simulator.delivery.http import Delivery
-    from peripety.simulator.wire.base import Wire
+    from peripety.llmsim.delivery.http import Delivery
+    from peripety.llmsim.wire.base import Wire
+
 
 TEXT = "Grüß dich, wie geht's dir €?"
-SPOKEN = Response(text=TEXT, reasoning="What would be fitting?")
-CALLING = Response(
+SPOKEN = ScriptResponse(text=TEXT, reasoning="What would be fitting?")
+CALLING = ScriptResponse(
     tool_calls=(ScriptedCall("look", {"at": "a", "deep": 2}), ScriptedCall("look", {"at": "b", "deep": 3}))
 )
 
@@ -32,24 +34,24 @@ ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"
 
 
 def deliver(wire: Wire, kind: str | None, *, stream: bool, **settings: Any) -> Delivery:
-    failure = None if kind is None else Failure(kind, {**KINDS[kind].defaults, **settings})
+    failure = None if kind is None else Fault(kind, {**KINDS[kind].defaults, **settings})
     response = CALLING if kind is not None and KINDS[kind].calls else SPOKEN
-    simulator = Simulator(Scenario((Rule(Pattern(), response, failure),), seed=1))
-    return of_exchange(wire, simulator.begin(asked(wire, stream=stream)), simulator.now())
+    simulator = Simulator(Script((ScriptRule(Pattern(), response, failure),), seed=1))
+    return delivery_from_exchange(wire, simulator.begin(asked(wire, stream=stream)), simulator.now())
 
 
 def healthy(wire: Wire, *, stream: bool, calls: bool = False) -> Delivery:
-    simulator = Simulator(Scenario((Rule(Pattern(), CALLING if calls else SPOKEN),), seed=1))
-    return of_exchange(wire, simulator.begin(asked(wire, stream=stream)), simulator.now())
+    simulator = Simulator(Script((ScriptRule(Pattern(), CALLING if calls else SPOKEN),), seed=1))
+    return delivery_from_exchange(wire, simulator.begin(asked(wire, stream=stream)), simulator.now())
 
 
 def body(delivery: Delivery) -> bytes:
     return b"".join(step.data for step in delivery.plan.steps)
 
 
-def read(wire: Wire, delivery: Delivery) -> Draft:
+def read(wire: Wire, delivery: Delivery) -> ResponseDraft:
     assert delivery.head is not None
-    reader = Reader(wire.api, delivery.head.media_type)
+    reader = AnswerReader(wire.api, delivery.head.media_type)
     reader.feed(body(delivery), 0.0)
     reader.close()
     return reader.draft
@@ -74,7 +76,7 @@ def test_every_failure_changes_what_arrives(wire: Wire, stream: bool, kind: str)
 
 @apis
 @ways
-@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.place is Place.ERROR])
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.place is FaultStage.ERROR])
 def test_an_error_is_a_document_with_the_message(wire: Wire, stream: bool, kind: str) -> None:
     delivery = deliver(wire, kind, stream=stream, message="this went wrong")
     assert (status(delivery) or 0) >= 400
@@ -86,17 +88,17 @@ def test_an_error_is_a_document_with_the_message(wire: Wire, stream: bool, kind:
 @pytest.mark.parametrize(
     ("kind", "ending"),
     [
-        ("network_unreachable", Ending.RESET),
-        ("connection_reset", Ending.RESET),
-        ("reset_at_token", Ending.RESET),
-        ("connection_timeout", Ending.CLOSED),
-        ("stream_cut", Ending.CLOSED),
-        ("partial_response", Ending.CLOSED),
-        ("hang", Ending.HANG),
+        ("network_unreachable", ResponseEnd.RESET),
+        ("connection_reset", ResponseEnd.RESET),
+        ("reset_at_token", ResponseEnd.RESET),
+        ("connection_timeout", ResponseEnd.CLOSED),
+        ("stream_cut", ResponseEnd.CLOSED),
+        ("partial_response", ResponseEnd.CLOSED),
+        ("hang", ResponseEnd.HANG),
     ],
 )
 def test_a_broken_connection_ends_as_its_kind_says(
-    wire: Wire, stream: bool, kind: str, ending: Ending
+    wire: Wire, stream: bool, kind: str, ending: ResponseEnd
 ) -> None:
     assert deliver(wire, kind, stream=stream).plan.ending is ending
 

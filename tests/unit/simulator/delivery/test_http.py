@@ -1,5 +1,4 @@
 """What each kind of failure does to the bytes of an answer, on a small API of server-sent events."""
-# ruff: noqa: ARG002 - an API need not use everything that it is given
 
 from __future__ import annotations
 
@@ -8,19 +7,34 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 
-from peripety.simulator.delivery.http import Delivery, document, refused, streamed
-from peripety.simulator.delivery.plan import Ending, Manner
-from peripety.simulator.failures import KINDS, Place, refusal
-from peripety.simulator.model import Api, ApiError, ErrorKind, Frame, Reply, Request, Stop, Tag, Text, Usage
-from peripety.simulator.scenario.model import Failure, Pace
-from peripety.simulator.wire import sse
-from peripety.simulator.wire.base import Document, Wire
+from peripety.llmsim.delivery.http import Delivery, document_delivery, error_delivery, stream_delivery
+from peripety.llmsim.delivery.plan import DeliverySettings, ResponseEnd
+from peripety.llmsim.faults.injection import fault_error
+from peripety.llmsim.faults.kinds import KINDS, FaultStage
+from peripety.llmsim.script.types import Fault, Pace
+from peripety.llmsim.types import (
+    Api,
+    ApiError,
+    ApiErrorKind,
+    BilledUsage,
+    FrameTag,
+    SimReply,
+    SimRequest,
+    SimStopReason,
+    StreamFrame,
+    TextPart,
+)
+from peripety.llmsim.wire import base
+from peripety.llmsim.wire.base import HttpDocument, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-REQUEST = Request(Api.OPENAI_CHAT, "m", ())
-REPLY = Reply("id", 0, "m", (Text(("grüß ", "dich ", "€")),), Stop.END, Usage(fresh=5, output=3))
+
+REQUEST = SimRequest(Api.OPENAI_CHAT, "m", ())
+REPLY = SimReply(
+    "id", 0, "m", (TextPart(("grüß ", "dich ", "€")),), SimStopReason.END, BilledUsage(fresh=5, output=3)
+)
 HEADERS = {"x-request-id": "r"}
 
 
@@ -28,54 +42,54 @@ class Words:
     api = Api.OPENAI_CHAT
     routes: ClassVar[Sequence[Any]] = ()
 
-    def media_type(self, request: Request) -> str:
+    def media_type(self, request: SimRequest) -> str:
         return "text/event-stream"
 
-    def document(self, request: Request, reply: Reply) -> Any:
+    def document(self, request: SimRequest, reply: SimReply) -> Any:
         text = "".join(piece for part in reply.parts for piece in part.pieces)
         return {"id": reply.id, "text": text, "usage": {"output": reply.usage.output}}
 
-    def frames(self, request: Request, reply: Reply) -> list[Frame[bytes]]:
+    def frames(self, request: SimRequest, reply: SimReply) -> list[StreamFrame[bytes]]:
         started = {"message": {"usage": {"input": 5}, "role": "assistant"}}
         pieces = [piece for part in reply.parts for piece in part.pieces]
         return [
-            Frame(_event("start", started), Tag.START),
-            *(Frame(_event("text", {"text": piece}), Tag.TEXT, 1) for piece in pieces),
-            Frame(_event("usage", {"usage": {"output": 3}}), Tag.USAGE),
-            Frame(_event("stop", {"stop": "end", "usage": {"output": 3}}), Tag.STOP),
-            Frame(b"data: [DONE]\n\n", Tag.END),
+            StreamFrame(_event("start", started), FrameTag.START),
+            *(StreamFrame(_event("text", {"text": piece}), FrameTag.TEXT, 1) for piece in pieces),
+            StreamFrame(_event("usage", {"usage": {"output": 3}}), FrameTag.USAGE),
+            StreamFrame(_event("stop", {"stop": "end", "usage": {"output": 3}}), FrameTag.STOP),
+            StreamFrame(b"data: [DONE]\n\n", FrameTag.END),
         ]
 
-    def error(self, error: ApiError, request_id: str, now: float) -> Document:
-        return Document(418, self._error(error), {"retry-after": "2"})
+    def error(self, error: ApiError, request_id: str, now: float) -> HttpDocument:
+        return HttpDocument(418, self._error(error), {"retry-after": "2"})
 
-    def error_frame(self, error: ApiError, request_id: str, sent: Sequence[Frame[bytes]]) -> bytes:
-        return sse.event(self._error(error))
+    def error_frame(self, error: ApiError, request_id: str, sent: Sequence[StreamFrame[bytes]]) -> bytes:
+        return base.sse_event(self._error(error))
 
     def _error(self, error: ApiError) -> bytes:
         return json.dumps({"error": error.message}).encode()
 
 
 def _event(name: str, value: Mapping[str, Any]) -> bytes:
-    return sse.event(json.dumps(value, ensure_ascii=False).encode(), name)
+    return base.sse_event(json.dumps(value, ensure_ascii=False).encode(), name)
 
 
 WIRE = cast("Wire", Words())
 
 
-def manner(kind: str | None, pace: Pace, settings: Mapping[str, Any]) -> Manner:
-    failure = None if kind is None else Failure(kind, {**KINDS[kind].defaults, **settings})
-    return Manner(pace, lambda _purpose, index: index, failure=failure)
+def manner(kind: str | None, pace: Pace, settings: Mapping[str, Any]) -> DeliverySettings:
+    failure = None if kind is None else Fault(kind, {**KINDS[kind].defaults, **settings})
+    return DeliverySettings(pace, lambda _purpose, index: index, failure=failure)
 
 
 def stream(kind: str | None = None, pace: Pace | None = None, **settings: Any) -> Delivery:
-    return streamed(WIRE, REQUEST, REPLY, manner(kind, pace or Pace(), settings), HEADERS, "r")
+    return stream_delivery(WIRE, REQUEST, REPLY, manner(kind, pace or Pace(), settings), HEADERS, "r")
 
 
 def whole(
-    kind: str | None = None, pace: Pace | None = None, reply: Reply = REPLY, **settings: Any
+    kind: str | None = None, pace: Pace | None = None, reply: SimReply = REPLY, **settings: Any
 ) -> Delivery:
-    return document(WIRE, REQUEST, reply, manner(kind, pace or Pace(), settings), HEADERS, "r")
+    return document_delivery(WIRE, REQUEST, reply, manner(kind, pace or Pace(), settings), HEADERS, "r")
 
 
 def body(delivery: Delivery) -> bytes:
@@ -125,7 +139,7 @@ def test_not_even_headers_come_over_a_dead_connection(deliver: Any, name: str) -
 def test_headers_come_before_a_reset(deliver: Any) -> None:
     delivery = deliver("connection_reset")
     assert delivery.head is not None
-    assert (delivery.plan.steps, delivery.plan.ending) == ([], Ending.RESET)
+    assert (delivery.plan.steps, delivery.plan.ending) == ([], ResponseEnd.RESET)
 
 
 def test_a_malformed_stream_has_text_in_the_place_of_its_first_content() -> None:
@@ -145,7 +159,7 @@ def test_a_malformed_document_is_the_text() -> None:
 def test_an_empty_body_is_empty() -> None:
     assert body(stream("empty_body")) == body(whole("empty_body")) == b""
     assert length(whole("empty_body")) == 0
-    assert stream("empty_body").plan.ending is Ending.CLEAN
+    assert stream("empty_body").plan.ending is ResponseEnd.CLEAN
 
 
 @pytest.mark.parametrize("deliver", [stream, whole])
@@ -168,7 +182,7 @@ def test_an_error_in_a_stream_is_its_last_event() -> None:
     assert body(delivery) == STREAM[: STREAM.index(b"event: text\ndata: " + '{"text": "€'.encode())] + (
         b'data: {"error": "Overloaded"}\n\n'
     )
-    assert delivery.plan.ending is Ending.CLEAN
+    assert delivery.plan.ending is ResponseEnd.CLEAN
 
 
 def test_missing_usage_is_missing_everywhere() -> None:
@@ -188,10 +202,10 @@ def test_characters_of_several_bytes_arrive_in_two_pieces() -> None:
 
 
 def test_a_partial_document_ends_within_its_text() -> None:
-    partial = Reply("id", 0, "m", (Text(('Say "hi',)),), Stop.END, Usage(output=2))
+    partial = SimReply("id", 0, "m", (TextPart(('Say "hi',)),), SimStopReason.END, BilledUsage(output=2))
     delivery = whole("partial_response", reply=partial, partial_text='Say "hi')
     assert body(delivery) == b'{"id":"id","text":"Say \\"hi'
-    assert delivery.plan.ending is Ending.CLOSED
+    assert delivery.plan.ending is ResponseEnd.CLOSED
     assert length(delivery) == len(body(whole(reply=partial)))
 
 
@@ -219,23 +233,25 @@ def test_a_late_document_is_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("deliver", [stream, whole])
 @pytest.mark.parametrize(
-    "name", [name for name, kind in KINDS.items() if kind.place in {Place.BODY, Place.STREAM}]
+    "name", [name for name, kind in KINDS.items() if kind.place in {FaultStage.BODY, FaultStage.STREAM}]
 )
 def test_every_kind_changes_what_arrives_or_when(deliver: Any, name: str) -> None:
     if deliver is whole and name == "error_in_stream":
-        assert refusal(Failure(name, KINDS[name].defaults), stream=False) is not None
+        assert fault_error(Fault(name, KINDS[name].defaults), stream=False) is not None
     else:
         assert deliver(name) != deliver()
 
 
 def test_an_error_has_the_words_of_the_api_and_all_headers() -> None:
-    delivery = refused(WIRE, ApiError(ErrorKind.OVERLOADED, "busy"), HEADERS, "r", now=0, delay_ms=5)
+    delivery = error_delivery(
+        WIRE, ApiError(ApiErrorKind.OVERLOADED, "busy"), HEADERS, "r", now=0, delay_ms=5
+    )
     assert delivery.head is not None
     assert (delivery.head.status, delivery.head.headers) == (418, {**HEADERS, "retry-after": "2"})
     assert [(step.at_ms, step.data) for step in delivery.plan.steps] == [(5, b'{"error": "busy"}')]
 
 
 def test_an_error_may_have_a_status_of_its_own() -> None:
-    delivery = refused(WIRE, ApiError(ErrorKind.SERVER, "broken", status=599), HEADERS, "r", now=0)
+    delivery = error_delivery(WIRE, ApiError(ApiErrorKind.SERVER, "broken", status=599), HEADERS, "r", now=0)
     assert delivery.head is not None
     assert delivery.head.status == 599

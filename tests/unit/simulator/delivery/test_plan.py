@@ -5,23 +5,23 @@ from functools import partial
 
 import pytest
 
-from peripety import sim
-from peripety.simulator.delivery.plan import Ending, Manner, begins_ms, paced
-from peripety.simulator.model import Frame, Tag
-from peripety.simulator.scenario.model import Pace
+from peripety import engine
+from peripety.llmsim.delivery.plan import DeliverySettings, ResponseEnd, answer_start_ms, pace_frames
+from peripety.llmsim.script.types import Pace
+from peripety.llmsim.types import FrameTag, StreamFrame
 
 
-def frames(*tokens: int) -> list[Frame[int]]:
-    texts = [Frame(number, Tag.TEXT, count) for number, count in enumerate(tokens)]
-    return [Frame(-1, Tag.START), *texts, Frame(-2, Tag.END)]
+def frames(*tokens: int) -> list[StreamFrame[int]]:
+    texts = [StreamFrame(number, FrameTag.TEXT, count) for number, count in enumerate(tokens)]
+    return [StreamFrame(-1, FrameTag.START), *texts, StreamFrame(-2, FrameTag.END)]
 
 
 def times(pace: Pace, *tokens: int, delay_ms: int = 0, seed: int = 1) -> list[float]:
     def draw(purpose: str, index: int) -> int:
-        return sim.draw(seed, purpose, 0, index)
+        return engine.draw(seed, purpose, 0, index)
 
-    plan = paced(frames(*tokens), Manner(pace, draw, delay_ms))
-    assert plan.ending is Ending.CLEAN
+    plan = pace_frames(frames(*tokens), DeliverySettings(pace, draw, delay_ms))
+    assert plan.ending is ResponseEnd.CLEAN
     return [*(step.at_ms for step in plan.steps), plan.ends_ms]
 
 
@@ -31,11 +31,11 @@ def test_without_a_rate_everything_leaves_with_the_first_token() -> None:
 
 @pytest.mark.parametrize("pace", [Pace(first_token_ms=40), Pace(first_token_ms=40, tokens_per_second=100)])
 def test_noise_before_the_answer_is_there_to_be_waited_with(pace: Pace) -> None:
-    noisy = [Frame(0, Tag.NOISE), *frames(1), Frame(0, Tag.NOISE)]
-    plan = paced(noisy, Manner(pace, lambda _purpose, _index: 0, delay_ms=100))
+    noisy = [StreamFrame(0, FrameTag.NOISE), *frames(1), StreamFrame(0, FrameTag.NOISE)]
+    plan = pace_frames(noisy, DeliverySettings(pace, lambda _purpose, _index: 0, delay_ms=100))
     assert [step.at_ms for step in plan.steps][:3] == [0, 140, 140]
     assert plan.steps[-1].at_ms >= 140
-    assert begins_ms(plan) == 140
+    assert answer_start_ms(plan) == 140
 
 
 def test_each_token_has_its_place_in_absolute_time() -> None:

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from jsonschema_rs import is_valid
 
-from peripety.simulator.failures import KINDS, Place, Said, changed
-from peripety.simulator.model import Reasoning, Refusal, Stop, Text, Tool, ToolUse
-from peripety.simulator.scenario.model import Failure
-from peripety.simulator.truth import tokens
+from peripety.llmsim.faults.injection import AnswerDraft, change_answer
+from peripety.llmsim.faults.kinds import KINDS, FaultStage
+from peripety.llmsim.provider_rules import models
+from peripety.llmsim.script.types import Fault
+from peripety.llmsim.types import ReasoningPart, RefusalPart, SimStopReason, SimTool, TextPart, ToolUsePart
 
 SCHEMA = {
     "type": "object",
@@ -16,29 +17,35 @@ SCHEMA = {
     "required": ["city"],
     "additionalProperties": False,
 }
-CALL = ToolUse("a", "weather", ('{"city":"Oslo"', ',"days":3}'))
-SAID = Said((Reasoning(("hmm ", "well"), ""), Text(("one two ", "three"))), Stop.END)
+CALL = ToolUsePart("a", "weather", ('{"city":"Oslo"', ',"days":3}'))
+SAID = AnswerDraft((ReasoningPart(("hmm ", "well"), ""), TextPart(("one two ", "three"))), SimStopReason.END)
 
 
-def say(kind: str, said: Said = SAID, schema: dict[str, Any] | None = None, **settings: Any) -> Said:
-    failure = Failure(kind, {**KINDS[kind].defaults, **settings})
-    return changed(
-        said, failure, [Tool("weather", schema=SCHEMA if schema is None else schema)], tokens.pieces
+def say(
+    kind: str, said: AnswerDraft = SAID, schema: dict[str, Any] | None = None, **settings: Any
+) -> AnswerDraft:
+    failure = Fault(kind, {**KINDS[kind].defaults, **settings})
+    return change_answer(
+        said, failure, [SimTool("weather", schema=SCHEMA if schema is None else schema)], models.split_tokens
     )
 
 
-def texts(said: Said) -> list[str]:
+def texts(said: AnswerDraft) -> list[str]:
     return ["".join(part.pieces) for part in said.parts]
 
 
-@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.place is not Place.ANSWER])
+@pytest.mark.parametrize(
+    "name", [name for name, kind in KINDS.items() if kind.place is not FaultStage.ANSWER]
+)
 def test_other_kinds_leave_alone_what_is_said(name: str) -> None:
     if name != "partial_response":  # it brings its own text
         assert say(name) == SAID
 
 
 def test_a_refusal_replaces_the_answer() -> None:
-    assert say("refusal", message="Not that.") == Said((Refusal(("Not ", "that", ".")),), Stop.REFUSAL)
+    assert say("refusal", message="Not that.") == AnswerDraft(
+        (RefusalPart(("Not ", "that", ".")),), SimStopReason.REFUSAL
+    )
 
 
 def test_a_partial_response_has_its_own_text() -> None:
@@ -57,29 +64,31 @@ def test_a_partial_response_has_its_own_text() -> None:
 )
 def test_length_leaves_as_much_as_the_tokens_allow(limit: int, left: list[str]) -> None:
     said = say("length", tokens=limit)
-    assert (texts(said), said.stop) == (left, Stop.LENGTH)
+    assert (texts(said), said.stop) == (left, SimStopReason.LENGTH)
 
 
 def test_length_cuts_the_arguments_of_a_call() -> None:
-    said = say("length", Said((CALL,), Stop.TOOL_USE), tokens=2)
+    said = say("length", AnswerDraft((CALL,), SimStopReason.TOOL_USE), tokens=2)
     assert texts(said) == ['{"city":']
 
 
 def test_a_content_filter_ends_the_answer_half_way() -> None:
     said = say("content_filter")
-    assert (texts(said), said.stop) == (["hmm well", "one "], Stop.CONTENT_FILTER)
+    assert (texts(said), said.stop) == (["hmm well", "one "], SimStopReason.CONTENT_FILTER)
 
 
 def test_a_content_filter_needs_no_answer() -> None:
-    assert say("content_filter", Said((), Stop.END)) == Said((), Stop.CONTENT_FILTER)
+    assert say("content_filter", AnswerDraft((), SimStopReason.END)) == AnswerDraft(
+        (), SimStopReason.CONTENT_FILTER
+    )
 
 
 def test_truncated_arguments_are_the_first_half_of_those_of_the_last_call() -> None:
-    said = say("truncated_arguments", Said((CALL, CALL, Text(("bye",))), Stop.TOOL_USE))
+    said = say("truncated_arguments", AnswerDraft((CALL, CALL, TextPart(("bye",))), SimStopReason.TOOL_USE))
     assert texts(said) == ['{"city":"Oslo","days":3}', '{"city":"Osl']
-    assert said.stop is Stop.LENGTH
+    assert said.stop is SimStopReason.LENGTH
     last = said.parts[-1]
-    assert isinstance(last, ToolUse)
+    assert isinstance(last, ToolUsePart)
     assert last.input == {}
 
 
@@ -97,15 +106,15 @@ def test_truncated_arguments_leave_alone_what_calls_nothing() -> None:
     ],
 )
 def test_invalid_arguments_are_json_that_breaks_the_schema(schema: dict[str, Any]) -> None:
-    said = say("invalid_arguments", Said((CALL,), Stop.TOOL_USE), schema)
+    said = say("invalid_arguments", AnswerDraft((CALL,), SimStopReason.TOOL_USE), schema)
     call = said.parts[0]
-    assert isinstance(call, ToolUse)
+    assert isinstance(call, ToolUsePart)
     assert not is_valid(schema, call.input)
-    assert said.stop is Stop.TOOL_USE
+    assert said.stop is SimStopReason.TOOL_USE
 
 
 @pytest.mark.parametrize("schema", [{}, {"type": "nonsense"}, {"$ref": "http://127.0.0.1:9/schema"}])
 def test_invalid_arguments_differ_also_where_no_schema_forbids_anything(schema: dict[str, Any]) -> None:
-    call = say("invalid_arguments", Said((CALL,), Stop.TOOL_USE), schema).parts[0]
-    assert isinstance(call, ToolUse)
+    call = say("invalid_arguments", AnswerDraft((CALL,), SimStopReason.TOOL_USE), schema).parts[0]
+    assert isinstance(call, ToolUsePart)
     assert call.input == {"city": 0, "days": 3}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.simulator.failures import KINDS, Place, Setting
+from peripety.llmsim.faults.kinds import KINDS, FaultSetting, FaultStage
 
 SETTINGS = [
     pytest.param(setting, id=f"{name}.{key}")
@@ -12,7 +12,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_default_is_a_value_that_its_setting_allows(setting: Setting) -> None:
+def test_a_default_is_a_value_that_its_setting_allows(setting: FaultSetting) -> None:
     default = setting.default
     if isinstance(default, str):
         assert setting.type is str
@@ -25,8 +25,10 @@ def test_a_default_is_a_value_that_its_setting_allows(setting: Setting) -> None:
 
 def test_an_error_inside_an_answer_is_one_that_exists_by_itself() -> None:
     for name in ("error_in_200", "error_in_stream"):
-        assert all(KINDS[choice].place is Place.ERROR for choice in KINDS[name].settings["error"].choices)
+        assert all(
+            KINDS[choice].place is FaultStage.ERROR for choice in KINDS[name].settings["error"].choices
+        )
 
 
 def test_only_an_answer_and_its_way_can_be_spoilt() -> None:
-    assert {kind.place for kind in KINDS.values() if kind.spoils} == {Place.STREAM, Place.ANSWER}
+    assert {kind.place for kind in KINDS.values() if kind.spoils} == {FaultStage.STREAM, FaultStage.ANSWER}

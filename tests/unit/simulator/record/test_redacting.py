@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.simulator.record.redacting import REDACTED, Redactor
+from peripety.llmsim.record.recorder import REDACTED, Redactor
 
 SEEN = "not-a-known-form-0123"
 

@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.simulator.scenario.builder import ScenarioBuilder
-from peripety.simulator.scenario.load import read_scenario
-from peripety.simulator.scenario.model import Scenario
-from peripety.simulator.scenario.problems import ScenarioError
+from peripety.llmsim.script.files import ScriptBuilder, parse_script
+from peripety.llmsim.script.sources import ScriptError
+from peripety.llmsim.script.types import Script
 
 
 def test_a_builder_says_what_a_file_says() -> None:
     built = (
-        ScenarioBuilder(seed=3, pace={"tokens_per_second": 100})
+        ScriptBuilder(seed=3, pace={"tokens_per_second": 100})
         .respond_to("login", "Username?", max_matches=1, model="m-*", ignore_case=True, name="login")
         .then("Password?")
         .turn("secret", "Welcome.")
@@ -23,7 +22,7 @@ def test_a_builder_says_what_a_file_says() -> None:
         .default_response("Say login.")
         .build()
     )
-    assert built == read_scenario(
+    assert built == parse_script(
         r"""
         seed = 3
         pace.tokens_per_second = 100
@@ -65,11 +64,11 @@ def test_a_builder_says_what_a_file_says() -> None:
 
 
 def test_an_empty_builder_builds_an_empty_scenario() -> None:
-    assert ScenarioBuilder().build() == Scenario()
+    assert ScriptBuilder().build() == Script()
 
 
 def test_a_builder_may_go_on_after_it_has_built() -> None:
-    builder = ScenarioBuilder().respond_to("a", "A")
+    builder = ScriptBuilder().respond_to("a", "A")
     first = builder.build()
     second = builder.then("B").build()
     assert len(first.responses[0].turns) == 0
@@ -78,18 +77,18 @@ def test_a_builder_may_go_on_after_it_has_built() -> None:
 
 def test_turns_that_were_handed_over_are_left_alone() -> None:
     turns = [{"expect": {"type": "any"}, "response": "later"}]
-    ScenarioBuilder().respond_to("a", "A", turns=turns).then("B").build()
+    ScriptBuilder().respond_to("a", "A", turns=turns).then("B").build()
     assert len(turns) == 1
 
 
 def test_a_turn_needs_a_rule() -> None:
     with pytest.raises(ValueError, match="call respond_to first"):
-        ScenarioBuilder().then("x")
+        ScriptBuilder().then("x")
 
 
 def test_what_is_wrong_is_told_by_its_field() -> None:
-    builder = ScenarioBuilder().respond_to("a", "A").respond_to_regex("(", "B", max_match=1)
-    with pytest.raises(ScenarioError) as caught:
+    builder = ScriptBuilder().respond_to("a", "A").respond_to_regex("(", "B", max_match=1)
+    with pytest.raises(ScriptError) as caught:
         builder.build()
     assert [problem.field for problem in caught.value.problems] == [
         "responses[1].pattern.pattern",

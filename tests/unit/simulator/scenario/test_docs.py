@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from peripety.simulator import ScenarioBuilder, Simulator
-from peripety.simulator.analysis import Code
-from peripety.simulator.failures.kinds import KINDS, Kind, Setting
-from peripety.simulator.model import Stop
-from peripety.simulator.scenario.load import read_scenario
-from peripety.simulator.scenario.model import (
-    Failure,
-    Limit,
+from peripety.llmsim import ScriptBuilder, Simulator
+from peripety.llmsim.faults.kinds import KINDS, FaultKind, FaultSetting
+from peripety.llmsim.lint.script_lint import FlawCode
+from peripety.llmsim.script.files import parse_script
+from peripety.llmsim.script.types import (
+    Fault,
     Pace,
-    Response,
-    Rule,
-    Scenario,
+    RateLimit,
+    Script,
     ScriptedCall,
     ScriptedUsage,
-    Turn,
+    ScriptResponse,
+    ScriptRule,
+    ScriptTurn,
 )
+from peripety.llmsim.types import SimStopReason
 from support.commands import command_exists, options_of
 from support.repository import ROOT
 
@@ -52,7 +52,7 @@ def names(kind: type[Any]) -> set[str]:
 
 @pytest.mark.parametrize(("format_", "text"), blocks)
 def test_every_scenario_of_the_guide_is_valid(format_: str, text: str) -> None:
-    assert read_scenario(text, format=format_, base=EXAMPLES) != Scenario()
+    assert parse_script(text, format=format_, base=EXAMPLES) != Script()
 
 
 def test_the_guide_has_scenarios() -> None:
@@ -62,17 +62,17 @@ def test_the_guide_has_scenarios() -> None:
 @pytest.mark.parametrize(
     ("heading", "fields"),
     [
-        ("Scenario", names(Scenario)),
-        ("Rule", names(Rule)),
-        ("Turn", names(Turn)),
-        ("Turn Sequences", names(Turn)),
+        ("Scenario", names(Script)),
+        ("Rule", names(ScriptRule)),
+        ("Turn", names(ScriptTurn)),
+        ("Turn Sequences", names(ScriptTurn)),
         ("Pattern", {"type", "text", "pattern", "ignore_case", "model", "tool_result", "message_index"}),
-        ("Response", names(Response) | {"json"}),
+        ("Response", names(ScriptResponse) | {"json"}),
         ("Tool call", names(ScriptedCall)),
         ("Usage", names(ScriptedUsage)),
         ("Pace", names(Pace)),
-        ("Limit", names(Limit)),
-        ("Failure", names(Failure) - {"settings"} | KINDS.keys()),
+        ("Limit", names(RateLimit)),
+        ("Failure", names(Fault) - {"settings"} | KINDS.keys()),
     ],
 )
 def test_the_guide_has_every_field(heading: str, fields: set[str]) -> None:
@@ -81,16 +81,16 @@ def test_the_guide_has_every_field(heading: str, fields: set[str]) -> None:
 
 def test_the_guide_has_every_reason_to_stop() -> None:
     (row,) = (line for line in section("Response").splitlines() if line.startswith("| `stop` |"))
-    assert set(re.findall(r"`(\w+)`", row)) == {"stop", *(stop.value for stop in Stop)}
+    assert set(re.findall(r"`(\w+)`", row)) == {"stop", *(stop.value for stop in SimStopReason)}
 
 
-def setting(name: str, about: Setting) -> str:
+def setting(name: str, about: FaultSetting) -> str:
     choices = f": {', '.join(f'`{choice}`' for choice in about.choices)}" if about.choices else ""
     default = "" if about.default is None else f" (`{about.default}`)"
     return f"`{name}`: {about.about}{choices}{default}"
 
 
-def row(name: str, kind: Kind) -> str:
+def row(name: str, kind: FaultKind) -> str:
     needs = "tool calls" if kind.calls else "an answer" if kind.spoils else ""
     settings = "; ".join(setting(name, about) for name, about in kind.settings.items())
     return f"| `{name}` | {kind.about} | {needs} | {settings} |"
@@ -114,7 +114,7 @@ def test_what_the_guide_does_in_process_works(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("heading", "kind"), [("of a `Simulator`", Simulator), ("of a `ScenarioBuilder`", ScenarioBuilder)]
+    ("heading", "kind"), [("of a `Simulator`", Simulator), ("of a `ScenarioBuilder`", ScriptBuilder)]
 )
 def test_the_guide_names_the_methods_that_there_are(heading: str, kind: type[Any]) -> None:
     table = section("In process").split(f"| {heading} |")[1].split("\n\n")[0]
@@ -134,7 +134,7 @@ def test_the_commands_of_the_guide_exist() -> None:
 
 def test_the_guide_has_every_flaw() -> None:
     table = section("What can never happen")
-    assert set(FIRST_CELL.findall(table)) == {code.value for code in Code}
+    assert set(FIRST_CELL.findall(table)) == {code.value for code in FlawCode}
 
 
 def test_the_guide_has_every_option_of_the_command() -> None:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from peripety.sim.patterns import Pattern, TextKind, TextPattern
-from peripety.simulator.analysis import check
-from peripety.simulator.model import ApiError, ErrorKind
-from peripety.simulator.scenario.load import load_scenario
-from peripety.simulator.scenario.model import ScriptedCall
-from peripety.simulator.simulator import Simulator
+from peripety.engine.patterns.syntax import Pattern, TextKind, TextPattern
+from peripety.llmsim.lint.script_lint import lint_script
+from peripety.llmsim.script.files import load_script
+from peripety.llmsim.script.types import ScriptedCall
+from peripety.llmsim.simulator import Simulator
+from peripety.llmsim.types import ApiError, ApiErrorKind
 from support.repository import ROOT
 
 EXAMPLES = ROOT / "examples" / "simulator"
@@ -25,12 +25,12 @@ def contains(text: str) -> Pattern:
 
 @pytest.mark.parametrize("name", FILES)
 def test_an_example_is_a_scenario(name: str) -> None:
-    assert load_scenario(EXAMPLES / name).responses
+    assert load_script(EXAMPLES / name).responses
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_everything_can_happen_in_an_example(name: str) -> None:
-    assert check(load_scenario(EXAMPLES / name)) == []
+    assert lint_script(load_script(EXAMPLES / name)) == []
 
 
 def test_there_are_the_examples_that_the_guide_names() -> None:
@@ -45,7 +45,7 @@ def test_there_are_the_examples_that_the_guide_names() -> None:
 
 
 def test_the_flows_of_the_multi_turn_example() -> None:
-    login, review, fallback = load_scenario(EXAMPLES / "multi_turn.toml").responses
+    login, review, fallback = load_script(EXAMPLES / "multi_turn.toml").responses
     assert [login.pattern, *(turn.expect for turn in login.turns)] == [contains("login"), ANY, ANY]
     assert [review.pattern, *(turn.expect for turn in review.turns)] == [
         contains("review"),
@@ -61,11 +61,11 @@ def test_the_flows_of_the_multi_turn_example() -> None:
 
 
 def test_the_simple_example_has_no_sequences() -> None:
-    assert not any(rule.turns for rule in load_scenario(EXAMPLES / "simple.toml").responses)
+    assert not any(rule.turns for rule in load_script(EXAMPLES / "simple.toml").responses)
 
 
 def test_the_files_of_an_example_are_read() -> None:
-    edit, _ = load_scenario(EXAMPLES / "files.json").responses
+    edit, _ = load_script(EXAMPLES / "files.json").responses
     assert edit.response is not None
     edits = [
         {"line": 1, "old": "frist", "new": "first"},
@@ -80,13 +80,13 @@ def test_the_files_of_an_example_are_read() -> None:
 
 
 def test_the_login_flow_goes_from_prompt_to_prompt() -> None:
-    simulator = Simulator(load_scenario(EXAMPLES / "multi_turn.toml"))
+    simulator = Simulator(load_script(EXAMPLES / "multi_turn.toml"))
     labels = [simulator.execute(prompt).label for prompt in ("login", "somebody", "secret", "somebody")]
     assert labels == ["response[0]", "response[0].turn[0]", "response[0].turn[1]", "response[2]"]
 
 
 def test_the_review_flow_ends_where_no_fix_is_asked_for() -> None:
-    simulator = Simulator(load_scenario(EXAMPLES / "multi_turn.toml"))
+    simulator = Simulator(load_script(EXAMPLES / "multi_turn.toml"))
     labels = [
         simulator.execute(prompt).label for prompt in ("review", "a.py", "fix it", "review", "a.py", "no")
     ]
@@ -95,7 +95,7 @@ def test_the_review_flow_ends_where_no_fix_is_asked_for() -> None:
 
 
 def test_the_calls_of_an_example_are_answered_by_their_results() -> None:
-    simulator = Simulator(load_scenario(EXAMPLES / "tools.toml"))
+    simulator = Simulator(load_script(EXAMPLES / "tools.toml"))
     (call,) = simulator.execute("What is the time in Rome?").tool_calls
     assert call.name == "get_time"
     assert simulator.execute("", tool_results=["12:30"]).text == "That is the time there now."
@@ -104,17 +104,17 @@ def test_the_calls_of_an_example_are_answered_by_their_results() -> None:
 
 
 def test_the_third_try_of_an_example_succeeds() -> None:
-    scenario = load_scenario(EXAMPLES / "failures.toml")
+    scenario = load_script(EXAMPLES / "failures.toml")
     simulator = Simulator(replace(scenario, failures=()))
     for _ in range(2):
         with pytest.raises(ApiError) as caught:
             simulator.execute("retry")
-        assert caught.value.kind is ErrorKind.RATE_LIMIT
+        assert caught.value.kind is ApiErrorKind.RATE_LIMIT
     assert simulator.execute("retry").text == "Third time lucky."
 
 
 def test_three_of_ten_requests_of_an_example_fail() -> None:
-    scenario = load_scenario(EXAMPLES / "failures.toml")
+    scenario = load_script(EXAMPLES / "failures.toml")
     simulator = Simulator(replace(scenario, failures=()))
     failed = 0
     for _ in range(20):

@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.simulator.scenario import files
-from peripety.simulator.scenario.load import load_scenario, read_scenario
-from peripety.simulator.scenario.model import Response, ScriptedCall
-from peripety.simulator.scenario.problems import Place, ScenarioError
+from peripety.llmsim.script import sources
+from peripety.llmsim.script.files import load_script, parse_script
+from peripety.llmsim.script.sources import ScriptError, SourcePosition
+from peripety.llmsim.script.types import ScriptedCall, ScriptResponse
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def loaded(directory: Path, response: str) -> Response:
+def loaded(directory: Path, response: str) -> ScriptResponse:
     path = directory / "scenario.toml"
     path.write_text(f"default_response = {response}", encoding="utf-8")
-    found = load_scenario(path).default_response
+    found = load_script(path).default_response
     assert found is not None
     return found
 
 
 def refused(directory: Path, reference: str) -> str:
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(ScriptError) as caught:
         loaded(directory, f'{{ json = {{ "$file" = {json.dumps(reference)} }} }}')
     (problem,) = caught.value.problems
     assert problem.field == "default_response.json.$file"
-    assert problem.place == Place(1, 31)
+    assert problem.place == SourcePosition(1, 31)
     return problem.sentence
 
 
@@ -52,14 +52,14 @@ def test_files_are_found_anywhere_inside_an_input(tmp_path: Path) -> None:
 
 def test_the_text_of_an_answer_may_be_a_file_whatever_it_is_called(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[1, 2]", encoding="utf-8")
-    assert loaded(tmp_path, '{ text = { "$file" = "a.json" } }') == Response("[1, 2]")
+    assert loaded(tmp_path, '{ text = { "$file" = "a.json" } }') == ScriptResponse("[1, 2]")
 
 
 def test_a_json_file_refers_to_files_too(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("text", encoding="utf-8")
     path = tmp_path / "scenario.json"
     path.write_text('{"default_response": {"json": [{"$file": "a.txt"}]}}', encoding="utf-8")
-    assert load_scenario(path).default_response == Response('["text"]')
+    assert load_script(path).default_response == ScriptResponse('["text"]')
 
 
 def test_what_is_in_a_file_stands_for_itself(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_directory_that_is_a_link_itself_has_files(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.txt").write_text("text", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert loaded(tmp_path / "link", '{ text = { "$file" = "a.txt" } }') == Response("text")
+    assert loaded(tmp_path / "link", '{ text = { "$file" = "a.txt" } }') == ScriptResponse("text")
 
 
 def test_a_missing_file_is_told_with_its_place(tmp_path: Path) -> None:
@@ -119,14 +119,14 @@ def test_content_that_is_no_text_or_no_json_is_told(tmp_path: Path) -> None:
 
 def test_a_value_in_a_file_has_to_be_json_too(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[NaN]", encoding="utf-8")
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(ScriptError) as caught:
         loaded(tmp_path, '{ json = { "$file" = "a.json" } }')
     (problem,) = caught.value.problems
     assert (problem.field, problem.sentence) == ("default_response.json[0]", "nan is not a JSON number")
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_BYTES", 2 * 2**20)
+    monkeypatch.setattr(sources, "MAX_BYTES", 2 * 2**20)
     (tmp_path / "a.txt").write_bytes(b"x" * (2 * 2**20))
     (tmp_path / "b.txt").write_bytes(b"x" * (2 * 2**20 + 1))
     assert len(loaded(tmp_path, '{ text = { "$file" = "a.txt" } }').text) == 2 * 2**20
@@ -135,17 +135,17 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 
 def test_a_file_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one", encoding="utf-8")
-    found = files.Files(tmp_path)
+    found = sources.ReferencedFiles(tmp_path)
     assert found.text("a.txt") == "one"
     (tmp_path / "a.txt").write_text("two", encoding="utf-8")
     assert found.text("a.txt") == "one"
 
 
 def test_the_name_of_a_file_is_text(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="expected text, not 5"):
+    with pytest.raises(ScriptError, match="expected text, not 5"):
         loaded(tmp_path, '{ json = { "$file" = 5 } }')
 
 
 def test_a_scenario_without_a_directory_has_no_files() -> None:
-    with pytest.raises(ScenarioError, match="needs a script that was read from a file"):
-        read_scenario('default_response.text = { "$file" = "a.txt" }')
+    with pytest.raises(ScriptError, match="needs a script that was read from a file"):
+        parse_script('default_response.text = { "$file" = "a.txt" }')

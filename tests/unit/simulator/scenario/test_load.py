@@ -7,27 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.sim.patterns import Pattern, TextKind, TextPattern
-from peripety.simulator.failures.kinds import KINDS
-from peripety.simulator.model import Stop
-from peripety.simulator.scenario.load import document_to_scenario, load_scenario, read_scenario
-from peripety.simulator.scenario.model import (
+from peripety.engine.patterns.syntax import Pattern, TextKind, TextPattern
+from peripety.llmsim.faults.kinds import KINDS
+from peripety.llmsim.script.files import load_script, parse_script, script_from_document
+from peripety.llmsim.script.sources import ScriptError
+from peripety.llmsim.script.types import (
     ClockMode,
     CountScope,
-    Failure,
-    Limit,
+    Fault,
     Pace,
-    Response,
-    Rule,
-    Scenario,
+    RateLimit,
+    Script,
     ScriptedCall,
     ScriptedUsage,
-    Turn,
+    ScriptResponse,
+    ScriptRule,
+    ScriptTurn,
 )
-from peripety.simulator.scenario.problems import ScenarioError
+from peripety.llmsim.types import SimStopReason
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 ANY = Pattern()
 
@@ -36,23 +37,23 @@ def contains(text: str) -> Pattern:
     return Pattern(TextPattern(TextKind.CONTAINS, text))
 
 
-def one_rule(fields: str) -> Rule:
-    (rule,) = read_scenario(f'[[responses]]\npattern = {{ type = "any" }}\n{fields}').responses
+def one_rule(fields: str) -> ScriptRule:
+    (rule,) = parse_script(f'[[responses]]\npattern = {{ type = "any" }}\n{fields}').responses
     return rule
 
 
 def one_pattern(fields: str) -> Pattern:
-    (rule,) = read_scenario(f'[[responses]]\nresponse = "x"\npattern = {{ {fields} }}').responses
+    (rule,) = parse_script(f'[[responses]]\nresponse = "x"\npattern = {{ {fields} }}').responses
     return rule.pattern
 
 
 def test_an_empty_text_is_an_empty_scenario() -> None:
-    assert read_scenario("") == Scenario()
-    assert read_scenario("{}", format="json") == Scenario()
+    assert parse_script("") == Script()
+    assert parse_script("{}", format="json") == Script()
 
 
 def test_rules_without_turns_are_read() -> None:
-    scenario = read_scenario(
+    scenario = parse_script(
         """
         default_response = "?"
 
@@ -67,10 +68,10 @@ def test_rules_without_turns_are_read() -> None:
         """
     )
     assert scenario.responses == (
-        Rule(contains("hello"), Response("Hello!")),
-        Rule(ANY, Response("What?"), max_matches=2),
+        ScriptRule(contains("hello"), ScriptResponse("Hello!")),
+        ScriptRule(ANY, ScriptResponse("What?"), max_matches=2),
     )
-    assert scenario.default_response == Response("?")
+    assert scenario.default_response == ScriptResponse("?")
 
 
 def test_turns_stand_in_their_rule() -> None:
@@ -84,8 +85,8 @@ def test_turns_stand_in_their_rule() -> None:
         """
     )
     assert rule.turns == (
-        Turn(contains("go"), Response("second")),
-        Turn(ANY, failure=Failure("auth_error", {"message": "no"})),
+        ScriptTurn(contains("go"), ScriptResponse("second")),
+        ScriptTurn(ANY, failure=Fault("auth_error", {"message": "no"})),
     )
 
 
@@ -101,13 +102,13 @@ def test_toml_and_json_say_the_same(tmp_path: Path) -> None:
     """
     (tmp_path / "a.toml").write_text(toml, encoding="utf-8")
     (tmp_path / "a.json").write_text(json.dumps(tomllib.loads(toml)), encoding="utf-8")
-    assert load_scenario(tmp_path / "a.toml") == load_scenario(str(tmp_path / "a.json"))
+    assert load_script(tmp_path / "a.toml") == load_script(str(tmp_path / "a.json"))
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_not_matter(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_bytes(b'\xef\xbb\xbfseed = 1\r\ndefault_response = "x"\r\n')
-    assert load_scenario(path) == Scenario(seed=1, default_response=Response("x"))
+    assert load_script(path) == Script(seed=1, default_response=ScriptResponse("x"))
 
 
 @pytest.mark.parametrize(
@@ -148,30 +149,33 @@ def test_patterns(fields: str, pattern: Pattern) -> None:
 @pytest.mark.parametrize(
     ("response", "expected"),
     [
-        ('"text"', Response("text")),
-        ('""', Response()),
-        ("{}", Response()),
-        ('{ text = "a", delay_ms = 5, stop = "length" }', Response("a", delay_ms=5, stop=Stop.LENGTH)),
-        ('{ json = { b = [1, "é"], a = {} } }', Response('{"b":[1,"é"],"a":{}}')),
-        ('{ reasoning = "hm", text = "a" }', Response("a", reasoning="hm")),
-        ('{ refusal = "no" }', Response(refusal="no")),
+        ('"text"', ScriptResponse("text")),
+        ('""', ScriptResponse()),
+        ("{}", ScriptResponse()),
+        (
+            '{ text = "a", delay_ms = 5, stop = "length" }',
+            ScriptResponse("a", delay_ms=5, stop=SimStopReason.LENGTH),
+        ),
+        ('{ json = { b = [1, "é"], a = {} } }', ScriptResponse('{"b":[1,"é"],"a":{}}')),
+        ('{ reasoning = "hm", text = "a" }', ScriptResponse("a", reasoning="hm")),
+        ('{ refusal = "no" }', ScriptResponse(refusal="no")),
         (
             '{ text = "a", tool_calls = [{ tool = "t", input = { n = 1 } }, { tool = "u" }] }',
-            Response("a", tool_calls=(ScriptedCall("t", {"n": 1}), ScriptedCall("u"))),
+            ScriptResponse("a", tool_calls=(ScriptedCall("t", {"n": 1}), ScriptedCall("u"))),
         ),
         (
             """{ usage = { input_tokens = 9, output_tokens = 2, reasoning_tokens = 1, cache_read_tokens = 3,
             cache_write_tokens = 4 } }""".replace("\n", ""),
-            Response(usage=ScriptedUsage(9, 2, 1, 3, 4)),
+            ScriptResponse(usage=ScriptedUsage(9, 2, 1, 3, 4)),
         ),
         (
             """{ pace = { first_token_ms = 1, tokens_per_second = 20, tokens_per_chunk = 3, jitter = 0.5,
             bytes_per_write = 1 } }""".replace("\n", ""),
-            Response(pace=Pace(1, 20.0, 3, 0.5, 1)),
+            ScriptResponse(pace=Pace(1, 20.0, 3, 0.5, 1)),
         ),
     ],
 )
-def test_responses(response: str, expected: Response) -> None:
+def test_responses(response: str, expected: ScriptResponse) -> None:
     assert one_rule(f"response = {response}").response == expected
 
 
@@ -179,12 +183,12 @@ def test_what_toml_cannot_say_of_json_is_said_as_json() -> None:
     rule = one_rule(
         r"""response = { tool_calls = [{ tool = "t", input = { "$json" = '{"a":null,"$file":1}' } }] }"""
     )
-    assert rule.response == Response(tool_calls=(ScriptedCall("t", {"a": None, "$file": 1}),))
+    assert rule.response == ScriptResponse(tool_calls=(ScriptedCall("t", {"a": None, "$file": 1}),))
 
 
 def test_a_json_value_of_null_is_a_value() -> None:
-    scenario = read_scenario('{"default_response": {"json": null}}', format="json")
-    assert scenario.default_response == Response("null")
+    scenario = parse_script('{"default_response": {"json": null}}', format="json")
+    assert scenario.default_response == ScriptResponse("null")
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
@@ -192,7 +196,7 @@ def test_every_failure_can_be_written_with_its_name_alone(name: str) -> None:
     rule = one_rule(
         f'failure = {{ type = "{name}" }}\nresponse = {{ text = "x", tool_calls = [{{ tool = "t" }}] }}'
     )
-    assert rule.failure == Failure(name, KINDS[name].defaults)
+    assert rule.failure == Fault(name, KINDS[name].defaults)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +240,7 @@ def test_a_failure_needs_no_response_in_rules_and_turns() -> None:
 
 
 def test_the_fields_of_the_whole() -> None:
-    scenario = read_scenario(
+    scenario = parse_script(
         """
         seed = 9007199254740991
         clock = "virtual"
@@ -257,34 +261,34 @@ def test_the_fields_of_the_whole() -> None:
         [[limits]]
         """
     )
-    assert scenario == Scenario(
+    assert scenario == Script(
         seed=2**53 - 1,
         clock=ClockMode.VIRTUAL,
         start=datetime(2027, 3, 1, 10, tzinfo=UTC),
         counts=CountScope.SHARED,
         keys=("key-1", "key-2"),
-        failures=(Failure("overloaded", KINDS["overloaded"].defaults, probability=0.1),),
+        failures=(Fault("overloaded", KINDS["overloaded"].defaults, probability=0.1),),
         pace=Pace(tokens_per_second=50.0),
-        limits=(Limit("big-*", 1, 2, 3, 4, 5), Limit()),
+        limits=(RateLimit("big-*", 1, 2, 3, 4, 5), RateLimit()),
     )
-    assert read_scenario('clock = "real"').clock is ClockMode.REAL
+    assert parse_script('clock = "real"').clock is ClockMode.REAL
 
 
 def test_the_start_may_be_text() -> None:
-    scenario = read_scenario('{"start": "2027-03-01T10:00:00.5Z"}', format="json")
+    scenario = parse_script('{"start": "2027-03-01T10:00:00.5Z"}', format="json")
     assert scenario.start == datetime(2027, 3, 1, 10, tzinfo=UTC) + timedelta(milliseconds=500)
 
 
 def test_plain_values_are_read_as_a_file_would_be() -> None:
     document = {"responses": [{"pattern": {"type": "any"}, "response": "x"}]}
-    assert document_to_scenario(document).responses == (Rule(ANY, Response("x")),)
+    assert script_from_document(document).responses == (ScriptRule(ANY, ScriptResponse("x")),)
     document["responses"][0]["pattern"] = {"type": "some"}
-    with pytest.raises(ScenarioError) as caught:
-        document_to_scenario(document, name="built")
+    with pytest.raises(ScriptError) as caught:
+        script_from_document(document, name="built")
     assert 'built: responses[0].pattern.type: "some" is not a valid choice' in str(caught.value)
 
 
 def test_a_hundred_thousand_rules_are_read_in_seconds() -> None:
     rule = '[[responses]]\npattern = {{ type = "contains", text = "{0}" }}\nresponse = "{0}"\n'
-    scenario = read_scenario("".join(rule.format(number) for number in range(100_000)))
+    scenario = parse_script("".join(rule.format(number) for number in range(100_000)))
     assert len(scenario.responses) == 100_000

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import ErrorKind, FieldViolation, InvalidArgumentError
-from peripety.simulator.scenario.load import load_scenario, read_scenario
-from peripety.simulator.scenario.problems import Place, Problem, ScenarioError
+from peripety.llmsim.script.files import load_script, parse_script
+from peripety.llmsim.script.sources import ScriptError, ScriptProblem, SourcePosition
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 RULE = '[[responses]]\npattern = { type = "any" }\n'
 ANSWERED = f'{RULE}response = "x"\n'
 
 
-def problems(text: str, *, format: str = "toml") -> tuple[Problem, ...]:  # noqa: A002 - as it is called there
-    with pytest.raises(ScenarioError) as caught:
-        read_scenario(text, format=format)
+def problems(text: str, *, format: str = "toml") -> tuple[ScriptProblem, ...]:  # noqa: A002 - as it is called there
+    with pytest.raises(ScriptError) as caught:
+        parse_script(text, format=format)
     return caught.value.problems
 
 
@@ -368,7 +369,7 @@ def test_what_is_wrong_is_told_with_its_place_and_the_way_out(
 ) -> None:
     (problem,) = problems(text, format=format_)
     line, column = map(int, place.split(":"))
-    assert problem.place == Place(line, column)
+    assert problem.place == SourcePosition(line, column)
     assert problem.field == field
     assert sentence in problem.sentence
 
@@ -399,8 +400,8 @@ def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_the_text() -> 
 def test_the_error_reads_like_a_compilers(tmp_path: Path) -> None:
     path = tmp_path / "wrong.toml"
     path.write_text('sede = 1\nclock = "reel"', encoding="utf-8")
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(path)
+    with pytest.raises(ScriptError) as caught:
+        load_script(path)
     assert str(caught.value).splitlines() == [
         f"{path} is not a valid script: 2 problems",
         f"  {path}:1:1: sede: a scenario has no field `sede`; did you mean `seed`?",
@@ -410,7 +411,7 @@ def test_the_error_reads_like_a_compilers(tmp_path: Path) -> None:
 
 def test_the_error_is_one_of_the_tree() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        read_scenario("sede = 1", name="a.toml")
+        parse_script("sede = 1", name="a.toml")
     error = caught.value
     assert error.kind is ErrorKind.INVALID_ARGUMENT
     assert error.code == "SCENARIO_INVALID"
@@ -421,8 +422,8 @@ def test_the_error_is_one_of_the_tree() -> None:
 
 def test_a_long_list_of_problems_is_cut() -> None:
     text = "\n".join(f"field_{number} = 1" for number in range(30))
-    with pytest.raises(ScenarioError) as caught:
-        read_scenario(text)
+    with pytest.raises(ScriptError) as caught:
+        parse_script(text)
     assert len(caught.value.problems) == 30
     assert str(caught.value).endswith("... and 10 more")
 
@@ -453,8 +454,8 @@ def test_a_file_that_cannot_be_read_says_why(
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(tmp_path / name)
+    with pytest.raises(ScriptError) as caught:
+        load_script(tmp_path / name)
     assert str(caught.value).endswith(f"{tmp_path / name}: {sentence}")
 
 

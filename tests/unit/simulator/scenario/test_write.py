@@ -5,16 +5,13 @@ from textwrap import dedent
 
 import pytest
 
-from peripety.simulator.scenario.builder import ScenarioBuilder
-from peripety.simulator.scenario.load import read_scenario
-from peripety.simulator.scenario.model import Scenario
-from peripety.simulator.scenario.toml import to_toml
-from peripety.simulator.scenario.write import write_scenario
+from peripety.llmsim.script.files import ScriptBuilder, parse_script, to_toml, write_script
+from peripety.llmsim.script.types import Script
 
 
 def test_what_is_written_is_what_a_person_would_write() -> None:
     scenario = (
-        ScenarioBuilder(seed=3, clock="real", pace={"tokens_per_second": 100})
+        ScriptBuilder(seed=3, clock="real", pace={"tokens_per_second": 100})
         .respond_to("login", "Username?", max_matches=1, model="m-*")
         .then('Password?\nIt is "secret".\n')
         .turn({"type": "regex", "pattern": r"^\d+$"}, failure={"type": "rate_limit", "retry_after": 2})
@@ -32,7 +29,7 @@ def test_what_is_written_is_what_a_person_would_write() -> None:
         .default_response("?")
         .build()
     )
-    written = write_scenario(scenario)
+    written = write_script(scenario)
     assert written == dedent(
         '''\
         default_response = "?"
@@ -67,11 +64,11 @@ def test_what_is_written_is_what_a_person_would_write() -> None:
         ]
         '''
     )
-    assert read_scenario(written) == scenario
+    assert parse_script(written) == scenario
 
 
 def test_an_empty_scenario_is_an_empty_file() -> None:
-    assert not write_scenario(Scenario())
+    assert not write_script(Script())
 
 
 def test_values_that_toml_does_not_have_are_refused() -> None:

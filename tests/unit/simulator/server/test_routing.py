@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from peripety.simulator.model import Api
-from peripety.simulator.server.routing import Router
-from peripety.simulator.wire.base import Operation, Route
+from peripety.llmsim.server.routing import Router
+from peripety.llmsim.types import Api
+from peripety.llmsim.wire.base import Route, WireOperation
 
 if TYPE_CHECKING:
-    from peripety.simulator.wire.base import Wire
+    from peripety.llmsim.wire.base import Wire
 
 
 @dataclass
@@ -23,7 +23,8 @@ class Paths:
 
 def wire(api: Api, *routes: str) -> Wire:
     parsed = [
-        Route(method, path, Operation.GENERATE, path) for method, path in (route.split() for route in routes)
+        Route(method, path, WireOperation.GENERATE, path)
+        for method, path in (route.split() for route in routes)
     ]
     return cast("Wire", Paths(api, parsed))
 

@@ -6,20 +6,19 @@ from collections import defaultdict
 
 import pytest
 
-from peripety.simulator.model import Api, ApiError, Block, ErrorKind, Request, Section, Usage
-from peripety.simulator.scenario.model import Limit, Scenario
-from peripety.simulator.state import Table
-from peripety.simulator.truth.keys import fingerprint
-from peripety.simulator.truth.limits import Bucket
-from peripety.simulator.truth.meter import Meter
+from peripety.llmsim.provider_rules.billing import Meter
+from peripety.llmsim.provider_rules.limits import BucketState, fingerprint
+from peripety.llmsim.script.types import RateLimit, Script
+from peripety.llmsim.state import StateTable
+from peripety.llmsim.types import Api, ApiError, ApiErrorKind, BilledUsage, CacheSection, SimBlock, SimRequest
 from support.prompts import NOW, block, prompt
 
 OPUS = "claude-opus-5-5"
 
 
-class Tables(defaultdict[str, Table]):
+class Tables(defaultdict[str, StateTable]):
     def __init__(self) -> None:
-        super().__init__(Table)
+        super().__init__(StateTable)
 
     def fork(self) -> Tables:
         copy = Tables()
@@ -27,30 +26,30 @@ class Tables(defaultdict[str, Table]):
         return copy
 
 
-def meter(*limits: Limit, tables: Tables | None = None) -> Meter:
-    return Meter(Scenario(limits=limits), tables if tables is not None else Tables())
+def meter(*limits: RateLimit, tables: Tables | None = None) -> Meter:
+    return Meter(Script(limits=limits), tables if tables is not None else Tables())
 
 
 def request(
-    *blocks: Block,
+    *blocks: SimBlock,
     api: Api = Api.ANTHROPIC,
     model: str = OPUS,
     key: str = "sk-1",
     max_tokens: int | None = None,
-) -> Request:
-    return Request(api, model, (), prompt=prompt(*blocks), key=key, max_tokens=max_tokens)
+) -> SimRequest:
+    return SimRequest(api, model, (), prompt=prompt(*blocks), key=key, max_tokens=max_tokens)
 
 
-RULES = block("rules ", 600, ttl="5m", section=Section.SYSTEM)
+RULES = block("rules ", 600, ttl="5m", section=CacheSection.SYSTEM)
 HELLO = block("hello", 40)
 
 
 def test_a_request_is_metered_from_its_beginning_to_its_end() -> None:
-    whole = meter(Limit(input_tokens_per_minute=6400))
+    whole = meter(RateLimit(input_tokens_per_minute=6400))
     for read, written, left in ((0, {"5m": 600}, 5760), (600, {}, 5720)):
         metered = whole.begin(request(RULES, HELLO), NOW)
         usage = metered.usage(25, 5)
-        assert usage == Usage(40, read, written, 25, 5)
+        assert usage == BilledUsage(40, read, written, 25, 5)
         metered.started(NOW)
         metered.finished(NOW)
         allowance = metered.allowance(NOW)
@@ -58,7 +57,7 @@ def test_a_request_is_metered_from_its_beginning_to_its_end() -> None:
         assert allowance.input_tokens is not None
         assert allowance.input_tokens.remaining == left
     account = whole.ledger.account(fingerprint("sk-1"), OPUS)
-    assert (account.requests, account.usage) == (2, Usage(80, 600, {"5m": 600}, 50, 10))
+    assert (account.requests, account.usage) == (2, BilledUsage(80, 600, {"5m": 600}, 50, 10))
     assert account.amount == 80 * 4_000_000 + 600 * 200_000 + 600 * 5_000_000 + 50 * 20_000_000
 
 
@@ -70,7 +69,7 @@ def test_the_bill_follows_the_usage_that_was_told_last() -> None:
 
 
 def test_what_never_started_is_not_paid_for_and_leaves_nothing() -> None:
-    whole = meter(Limit(tokens_per_minute=1000, requests_per_minute=10, concurrency=1))
+    whole = meter(RateLimit(tokens_per_minute=1000, requests_per_minute=10, concurrency=1))
     metered = whole.begin(request(RULES, HELLO), NOW)
     metered.abandoned(NOW)
     assert list(whole.ledger) == []
@@ -78,8 +77,8 @@ def test_what_never_started_is_not_paid_for_and_leaves_nothing() -> None:
     assert again.usage(0).read == 0
     allowance = again.allowance(NOW)
     assert allowance is not None
-    assert allowance.tokens == Bucket(1000, 360, 38.4)
-    assert allowance.requests == Bucket(10, 8, 12.0)
+    assert allowance.tokens == BucketState(1000, 360, 38.4)
+    assert allowance.requests == BucketState(10, 8, 12.0)
 
 
 def test_what_was_started_is_paid_for_when_its_reader_leaves() -> None:
@@ -88,12 +87,12 @@ def test_what_was_started_is_paid_for_when_its_reader_leaves() -> None:
     metered.usage(10)
     metered.started(NOW)
     metered.abandoned(NOW)
-    assert [account.usage for account in whole.ledger] == [Usage(40, 0, {"5m": 600}, 10)]
+    assert [account.usage for account in whole.ledger] == [BilledUsage(40, 0, {"5m": 600}, 10)]
     assert whole.begin(request(RULES, HELLO), NOW).usage(0).read == 600
 
 
 def test_a_request_ends_once() -> None:
-    whole = meter(Limit(concurrency=1))
+    whole = meter(RateLimit(concurrency=1))
     metered = whole.begin(request(HELLO), NOW)
     metered.finished(NOW)
     metered.finished(NOW)
@@ -106,11 +105,11 @@ def test_an_answer_that_is_repeated_is_read_where_answers_are_cached() -> None:
     answer = block("answer", 30, message=1)
     whole.begin(request(HELLO, api=Api.DEEPSEEK, model="deepseek-flash"), NOW).finished(NOW, [answer])
     longer = request(HELLO, answer, block("why?", 5, message=2), api=Api.DEEPSEEK, model="deepseek-flash")
-    assert whole.begin(longer, NOW).usage(0) == Usage(5, 70)
+    assert whole.begin(longer, NOW).usage(0) == BilledUsage(5, 70)
 
 
 def test_a_request_that_is_refused_makes_no_entry_live_on() -> None:
-    whole = meter(Limit(requests_per_minute=1))
+    whole = meter(RateLimit(requests_per_minute=1))
     whole.begin(request(RULES), NOW).finished(NOW)
     with pytest.raises(ApiError):
         whole.begin(request(RULES), NOW + 10)
@@ -128,7 +127,7 @@ def test_a_request_that_is_let_in_makes_what_it_reads_live_on() -> None:
 
 
 def test_the_output_that_is_allowed_is_reserved_until_it_is_known() -> None:
-    whole = meter(Limit(tokens_per_minute=1000))
+    whole = meter(RateLimit(tokens_per_minute=1000))
     metered = whole.begin(request(HELLO, max_tokens=900), NOW)
     with pytest.raises(ApiError):
         whole.begin(request(HELLO, max_tokens=100), NOW)
@@ -139,9 +138,9 @@ def test_the_output_that_is_allowed_is_reserved_until_it_is_known() -> None:
 
 def test_forks_go_separate_ways() -> None:
     tables = Tables()
-    whole = meter(Limit(requests_per_minute=2), tables=tables)
+    whole = meter(RateLimit(requests_per_minute=2), tables=tables)
     whole.begin(request(RULES), NOW).finished(NOW)
-    fork = meter(Limit(requests_per_minute=2), tables=tables.fork())
+    fork = meter(RateLimit(requests_per_minute=2), tables=tables.fork())
     assert fork.begin(request(RULES), NOW).usage(0).read == 600
     assert [account.requests for account in fork.ledger] == [1]
     whole.begin(request(RULES), NOW)
@@ -151,7 +150,7 @@ def test_forks_go_separate_ways() -> None:
 
 def test_other_limits_hold_after_a_reload() -> None:
     whole = meter()
-    whole.reload(Scenario(limits=(Limit(requests_per_minute=1),)))
+    whole.reload(Script(limits=(RateLimit(requests_per_minute=1),)))
     whole.begin(request(HELLO), NOW)
     with pytest.raises(ApiError):
         whole.begin(request(HELLO), NOW)
@@ -159,7 +158,7 @@ def test_other_limits_hold_after_a_reload() -> None:
 
 def test_no_key_is_kept_anywhere() -> None:
     tables = Tables()
-    whole = meter(Limit(requests_per_minute=9), tables=tables)
+    whole = meter(RateLimit(requests_per_minute=9), tables=tables)
     whole.begin(request(RULES, HELLO, key="sk-very-secret"), NOW).finished(NOW)
     kept = {name: [(key, table.get(key)) for key in table] for name, table in tables.items()}
     assert kept["bills"]
@@ -200,6 +199,6 @@ def test_a_prompt_longer_than_the_models_context_is_refused(
 ) -> None:
     with pytest.raises(ApiError) as error:
         meter().begin(request(block("a", tokens), api=api, model=model), NOW)
-    assert (error.value.kind, error.value.code) == (ErrorKind.INVALID_REQUEST, code)
+    assert (error.value.kind, error.value.code) == (ApiErrorKind.INVALID_REQUEST, code)
     assert error.value.message == message
     meter().begin(request(block("a", tokens - 1), api=api, model=model), NOW)

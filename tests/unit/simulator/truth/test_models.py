@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from peripety.simulator.model import Api
-from peripety.simulator.truth.models import Family, catalogue
+from peripety.llmsim.provider_rules.models import CacheFamily, load_models
+from peripety.llmsim.types import Api
 
 
 def at(text: str) -> float:
@@ -17,43 +17,45 @@ def at(text: str) -> float:
 @pytest.mark.parametrize(
     ("name", "api", "family"),
     [
-        ("claude-opus-5-5", Api.ANTHROPIC, Family.ANTHROPIC),
-        ("claude-opus-5-5-20260922", Api.ANTHROPIC, Family.ANTHROPIC),
-        ("claude-test", Api.ANTHROPIC, Family.ANTHROPIC),
-        ("gpt-4o", Api.OPENAI_CHAT, Family.OPENAI_AUTOMATIC),
-        ("gpt-5.5", Api.OPENAI_RESPONSES, Family.OPENAI_AUTOMATIC),
-        ("gpt-5.6-sol", Api.OPENAI_CHAT, Family.OPENAI_BREAKPOINTS),
-        ("gpt-6.1-terra-2026-10-01", Api.OPENAI_RESPONSES, Family.OPENAI_BREAKPOINTS),
-        ("gpt-7", Api.OPENAI_CHAT, Family.OPENAI_AUTOMATIC),
-        ("any model", Api.OPENAI_CHAT, Family.OPENAI_AUTOMATIC),
-        ("deepseek-flash", Api.DEEPSEEK, Family.DEEPSEEK),
-        ("gemini-4-argon", Api.GEMINI, Family.GEMINI),
-        ("gemini-1.5-pro", Api.GEMINI, Family.NONE),
-        ("llama3.2:latest", Api.OLLAMA, Family.NONE),
-        ("claude-opus-5-5", Api.IN_PROCESS, Family.NONE),
+        ("claude-opus-5-5", Api.ANTHROPIC, CacheFamily.ANTHROPIC),
+        ("claude-opus-5-5-20260922", Api.ANTHROPIC, CacheFamily.ANTHROPIC),
+        ("claude-test", Api.ANTHROPIC, CacheFamily.ANTHROPIC),
+        ("gpt-4o", Api.OPENAI_CHAT, CacheFamily.OPENAI_AUTOMATIC),
+        ("gpt-5.5", Api.OPENAI_RESPONSES, CacheFamily.OPENAI_AUTOMATIC),
+        ("gpt-5.6-sol", Api.OPENAI_CHAT, CacheFamily.OPENAI_BREAKPOINTS),
+        ("gpt-6.1-terra-2026-10-01", Api.OPENAI_RESPONSES, CacheFamily.OPENAI_BREAKPOINTS),
+        ("gpt-7", Api.OPENAI_CHAT, CacheFamily.OPENAI_AUTOMATIC),
+        ("any model", Api.OPENAI_CHAT, CacheFamily.OPENAI_AUTOMATIC),
+        ("deepseek-flash", Api.DEEPSEEK, CacheFamily.DEEPSEEK),
+        ("gemini-4-argon", Api.GEMINI, CacheFamily.GEMINI),
+        ("gemini-1.5-pro", Api.GEMINI, CacheFamily.NONE),
+        ("llama3.2:latest", Api.OLLAMA, CacheFamily.NONE),
+        ("claude-opus-5-5", Api.IN_PROCESS, CacheFamily.NONE),
     ],
 )
-def test_a_model_of_any_name_is_cached_by_the_rules_of_its_kind(name: str, api: Api, family: Family) -> None:
-    model = catalogue().find(name, api)
+def test_a_model_of_any_name_is_cached_by_the_rules_of_its_kind(
+    name: str, api: Api, family: CacheFamily
+) -> None:
+    model = load_models().find(name, api)
     assert model.name == name
     assert model.cache.family is family
 
 
 @pytest.mark.parametrize("api", list(Api))
 def test_every_api_has_a_card_for_unknown_names_which_costs_nothing(api: Api) -> None:
-    assert catalogue().find("something else", api).price(1000, at("2026-11-01")) is None
+    assert load_models().find("something else", api).price(1000, at("2026-11-01")) is None
 
 
 @pytest.mark.parametrize("api", list(Api))
 def test_the_listed_models_are_found_under_their_own_names(api: Api) -> None:
-    listed = catalogue().of(api)
+    listed = load_models().of(api)
     assert len({model.name for model in listed}) == len(listed)
-    assert all(catalogue().find(model.name, api) == model for model in listed)
+    assert all(load_models().find(model.name, api) == model for model in listed)
 
 
 def test_more_models_than_are_remembered_are_found_as_well() -> None:
     names = [f"model {number}" for number in range(5000)]
-    assert [catalogue().find(name, Api.OLLAMA).name for name in names] == names
+    assert [load_models().find(name, Api.OLLAMA).name for name in names] == names
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_more_models_than_are_remembered_are_found_as_well() -> None:
     ],
 )
 def test_what_anthropic_models_take(model: str, takes: set[str], refuses: set[str]) -> None:
-    card = catalogue().find(model, Api.ANTHROPIC).takes
+    card = load_models().find(model, Api.ANTHROPIC).takes
     assert {name for name in takes if not getattr(card, name)} == set()
     assert {name for name in refuses if getattr(card, name)} == set()
 
@@ -78,13 +80,13 @@ def test_what_anthropic_models_take(model: str, takes: set[str], refuses: set[st
     ("model", "reasoning"), [("gpt-4o", False), ("gpt-4.1-mini", False), ("o3", True), ("gpt-6-sol", True)]
 )
 def test_openai_models_that_reason_take_no_sampling(model: str, reasoning: bool) -> None:
-    card = catalogue().find(model, Api.OPENAI_CHAT).takes
+    card = load_models().find(model, Api.OPENAI_CHAT).takes
     assert (card.reasoning, card.sampling) == (reasoning, not reasoning)
 
 
 def test_only_later_gemini_models_insist_on_signatures() -> None:
     found = {
-        name: catalogue().find(name, Api.GEMINI).takes.unsigned_calls
+        name: load_models().find(name, Api.GEMINI).takes.unsigned_calls
         for name in ("gemini-2.5-pro", "gemini-3-pro-preview", "gemini-4-argon", "gemini-4-other")
     }
     assert found == {
@@ -129,13 +131,13 @@ def test_only_later_gemini_models_insist_on_signatures() -> None:
 def test_what_a_token_costs(
     model: str, api: Api, tokens: int, when: str, expected: tuple[int, int, int]
 ) -> None:
-    price = catalogue().find(model, api).price(tokens, at(when))
+    price = load_models().find(model, api).price(tokens, at(when))
     assert price is not None
     assert (price.input, price.read, price.output) == expected
 
 
 def test_before_a_models_first_date_its_first_price_holds() -> None:
-    price = catalogue().find("o3", Api.OPENAI_CHAT).price(10, at("2020-01-01"))
+    price = load_models().find("o3", Api.OPENAI_CHAT).price(10, at("2020-01-01"))
     assert price is not None
     assert price.input == 10_000_000
 
@@ -151,6 +153,6 @@ def test_before_a_models_first_date_its_first_price_holds() -> None:
     ],
 )
 def test_what_writing_a_token_costs(model: str, api: Api, written: dict[str, int]) -> None:
-    price = catalogue().find(model, api).price(10, at("2026-11-22"))
+    price = load_models().find(model, api).price(10, at("2026-11-22"))
     assert price is not None
     assert price.written == written

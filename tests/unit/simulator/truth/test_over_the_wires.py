@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.simulator.model import ApiError, ErrorKind
-from peripety.simulator.scenario.model import Limit, Response, Scenario
-from peripety.simulator.simulator import Simulator
-from peripety.simulator.wire.anthropic import Anthropic
-from peripety.simulator.wire.base import Call, Operation, Route
-from peripety.simulator.wire.deepseek import DeepSeek
-from peripety.simulator.wire.gemini import Gemini
-from peripety.simulator.wire.openai_chat import OpenAiChat
-from peripety.simulator.wire.openai_responses import OpenAiResponses
+from peripety.llmsim.script.types import RateLimit, Script, ScriptResponse
+from peripety.llmsim.simulator import Simulator
+from peripety.llmsim.types import ApiError, ApiErrorKind
+from peripety.llmsim.wire.anthropic.api import AnthropicWire
+from peripety.llmsim.wire.base import HttpCall, Route, WireOperation
+from peripety.llmsim.wire.deepseek import DeepSeekWire
+from peripety.llmsim.wire.gemini.api import GeminiWire
+from peripety.llmsim.wire.openai.api import OpenAiChat, OpenAiResponses
 
 if TYPE_CHECKING:
-    from peripety.simulator.wire.base import Wire
+    from peripety.llmsim.wire.base import Wire
+
 
 RULES = "All the rules of the house. " * 400  # 2800 tokens
 TOOL = {"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}
@@ -27,14 +27,14 @@ TOOL = {"name": "look", "description": "Looks.", "input_schema": {"type": "objec
 class Caller:
     """Somebody who talks to a wire, as one process would."""
 
-    def __init__(self, wire: Wire, *limits: Limit) -> None:
+    def __init__(self, wire: Wire, *limits: RateLimit) -> None:
         self.wire = wire
-        self.simulator = Simulator(Scenario(default_response=Response("It depends."), limits=limits))
-        self.route = next(each for each in wire.routes if each.operation is Operation.GENERATE)
+        self.simulator = Simulator(Script(default_response=ScriptResponse("It depends."), limits=limits))
+        self.route = next(each for each in wire.routes if each.operation is WireOperation.GENERATE)
 
-    def call(self, route: Route, body: Any, key: str, params: dict[str, str]) -> Call:
+    def call(self, route: Route, body: Any, key: str, params: dict[str, str]) -> HttpCall:
         headers = {"authorization": f"Bearer {key}", "x-goog-api-key": key, "anthropic-version": "2026-10-21"}
-        return Call(route, headers, params, json.dumps(body).encode())
+        return HttpCall(route, headers, params, json.dumps(body).encode())
 
     def other(self, name: str, body: Any = None, **params: str) -> Any:
         route = next(each for each in self.wire.routes if each.name == name)
@@ -78,14 +78,14 @@ MORE = {"role": "user", "content": "and more"}
 
 
 def test_anthropic_reads_the_marked_system_prompt_again() -> None:
-    caller = Caller(Anthropic())
+    caller = Caller(AnthropicWire())
     assert counted(caller.ask(anthropic([HELLO])))[1:] == (2800, 0)
     assert counted(caller.ask(anthropic([MORE])))[1:] == (0, 2800)
     assert counted(caller.ask(anthropic([MORE]), key="another"))[1:] == (2800, 0)
 
 
 def test_anthropic_grows_an_automatic_breakpoint_with_the_conversation() -> None:
-    caller = Caller(Anthropic())
+    caller = Caller(AnthropicWire())
     automatic = {"cache_control": {"type": "ephemeral"}}
     first = caller.ask(anthropic([HELLO], **automatic))
     answer = {"role": "assistant", "content": first["content"]}
@@ -104,7 +104,7 @@ def test_anthropic_grows_an_automatic_breakpoint_with_the_conversation() -> None
     ],
 )
 def test_anthropic_forgets_what_comes_after_a_change(change: dict[str, Any], read: int) -> None:
-    caller = Caller(Anthropic())
+    caller = Caller(AnthropicWire())
     caller.ask(anthropic([HELLO]))
     assert counted(caller.ask(anthropic([HELLO]) | change))[2] == read
 
@@ -112,13 +112,13 @@ def test_anthropic_forgets_what_comes_after_a_change(change: dict[str, Any], rea
 def test_anthropic_refuses_a_fifth_marker() -> None:
     message = {"role": "user", "content": [marked(f"part {number}") for number in range(4)]}
     with pytest.raises(ApiError) as error:
-        Caller(Anthropic()).ask(anthropic([message]))
-    assert error.value.kind is ErrorKind.INVALID_REQUEST
+        Caller(AnthropicWire()).ask(anthropic([message]))
+    assert error.value.kind is ApiErrorKind.INVALID_REQUEST
     assert error.value.message == "A maximum of 4 blocks with cache_control may be provided. Found 5."
 
 
 def test_anthropic_entries_expire_by_the_virtual_clock() -> None:
-    caller = Caller(Anthropic())
+    caller = Caller(AnthropicWire())
     caller.ask(anthropic([HELLO]))
     caller.simulator.advance(299)
     assert counted(caller.ask(anthropic([HELLO])))[2] == 2800
@@ -139,7 +139,7 @@ def test_anthropic_entries_expire_by_the_virtual_clock() -> None:
     ],
 )
 def test_anthropic_tells_what_the_cache_missed(change: dict[str, Any], reason: dict[str, Any] | None) -> None:
-    caller = Caller(Anthropic())
+    caller = Caller(AnthropicWire())
     first = caller.ask(anthropic([HELLO], diagnostics={"previous_message_id": None}))
     assert first["diagnostics"] == {"cache_miss_reason": None}
     wanted = {"diagnostics": {"previous_message_id": first["id"]}}
@@ -147,7 +147,7 @@ def test_anthropic_tells_what_the_cache_missed(change: dict[str, Any], reason: d
 
 
 def test_anthropic_compares_only_with_answers_to_the_same_key() -> None:
-    caller = Caller(Anthropic())
+    caller = Caller(AnthropicWire())
     first = caller.ask(anthropic([HELLO], diagnostics={}))
     wanted = {"diagnostics": {"previous_message_id": first["id"]}}
     assert caller.ask(anthropic([HELLO]) | wanted, key="another")["diagnostics"] == {
@@ -156,7 +156,7 @@ def test_anthropic_compares_only_with_answers_to_the_same_key() -> None:
 
 
 def test_anthropic_tells_nothing_of_the_cache_unless_asked() -> None:
-    assert Caller(Anthropic()).ask(anthropic([HELLO]))["diagnostics"] is None
+    assert Caller(AnthropicWire()).ask(anthropic([HELLO]))["diagnostics"] is None
 
 
 def chat(model: str, messages: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def test_a_continued_response_reads_what_it_continues() -> None:
 
 
 def test_deepseek_reads_whole_units() -> None:
-    first, second = talk(Caller(DeepSeek()), "deepseek-flash", 2)
+    first, second = talk(Caller(DeepSeekWire()), "deepseek-flash", 2)
     assert first["prompt_cache_hit_tokens"] == 0
     assert second["prompt_cache_hit_tokens"] > first["prompt_tokens"]  # the answer is kept too
     assert all(
@@ -219,14 +219,14 @@ def gemini(caller: Caller, text: str, **more: Any) -> Any:
 
 
 def test_gemini_reads_what_was_sent_before() -> None:
-    caller = Caller(Gemini())
+    caller = Caller(GeminiWire())
     instruction = {"systemInstruction": {"parts": [{"text": RULES}]}}
     assert "cachedContentTokenCount" not in gemini(caller, "hello", **instruction)
     assert gemini(caller, "and more", **instruction)["cachedContentTokenCount"] == 2688
 
 
 def test_gemini_reads_stored_contents_and_bills_their_storage() -> None:
-    caller = Caller(Gemini())
+    caller = Caller(GeminiWire())
     body = {"model": "models/gemini-2.5-pro", "systemInstruction": {"parts": [{"text": RULES}]}}
     stored = caller.other("cachedContents.create", body)
     usage = gemini(caller, "hello", cachedContent=stored["name"])
@@ -235,19 +235,19 @@ def test_gemini_reads_stored_contents_and_bills_their_storage() -> None:
     caller.other("cachedContents.delete", id=stored["name"].partition("/")[2])
     with pytest.raises(ApiError) as error:
         gemini(caller, "hello", cachedContent=stored["name"])
-    assert error.value.kind is ErrorKind.PERMISSION
+    assert error.value.kind is ApiErrorKind.PERMISSION
     (account,) = caller.simulator.accounts
     asked = account.usage.fresh * 1_250_000 + 2800 * 125_000 + account.usage.output * 10_000_000
     assert account.amount == asked + 2800 * 4_500_000 // 2
 
 
 def test_a_limit_is_told_in_the_answers_and_lifted_in_time() -> None:
-    caller = Caller(Anthropic(), Limit(requests_per_minute=2))
+    caller = Caller(AnthropicWire(), RateLimit(requests_per_minute=2))
     caller.ask(anthropic([HELLO]))
     caller.ask(anthropic([HELLO]))
     with pytest.raises(ApiError) as error:
         caller.ask(anthropic([HELLO]))
-    assert error.value.kind is ErrorKind.RATE_LIMIT
+    assert error.value.kind is ApiErrorKind.RATE_LIMIT
     assert error.value.retry is not None
     assert error.value.retry.seconds == 30
     caller.simulator.advance(error.value.retry.seconds)
@@ -255,7 +255,7 @@ def test_a_limit_is_told_in_the_answers_and_lifted_in_time() -> None:
 
 
 def test_each_key_has_an_account_for_each_model() -> None:
-    caller = Caller(Anthropic())
+    caller = Caller(AnthropicWire())
     caller.ask(anthropic([HELLO]))
     caller.ask(anthropic([HELLO]))
     (account,) = caller.simulator.accounts

@@ -15,8 +15,8 @@ from tokenbill.rates.engine import RateCard
 from tokenbill.rates.schema import load_builtin
 from tokenbill.sim.block_replay import BlockReplayer
 
-from peripety.simulator.model import Api, Marker, Section
-from peripety.simulator.truth.models import Family, catalogue
+from peripety.llmsim.provider_rules.models import CacheFamily, load_models
+from peripety.llmsim.types import Api, CacheBreakpoint, CacheSection
 from support.prompts import NOW, Client, block, prompt
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from tokenbill.core.records import Request
     from tokenbill.core.types import RateRow
 
-    from peripety.simulator.model import Block
+    from peripety.llmsim.types import SimBlock
+
 
 APIS = {"anthropic_api": Api.ANTHROPIC, "openai_api": Api.OPENAI_RESPONSES}
 # Its names for models, where the API has another one.
@@ -53,7 +54,7 @@ def rows() -> Iterator[RateRow]:
 
 
 def differing(row: RateRow) -> Iterator[str]:
-    model = catalogue().find(NAMES.get(row.model, row.model), APIS[row.channel])
+    model = load_models().find(NAMES.get(row.model, row.model), APIS[row.channel])
     at = datetime.fromisoformat(row.effective_from).replace(tzinfo=UTC).timestamp()
     price = model.price(10, at)
     long = model.price(LONG, at)
@@ -97,7 +98,7 @@ def test_there_is_something_to_compare() -> None:
 
 def test_the_rules_of_anthropics_cache_are_the_same() -> None:
     theirs = RulesTable().rules_for("anthropic", "anthropic_api", "claude-opus-5-5")
-    ours = catalogue().find("claude-opus-5-5", Api.ANTHROPIC).cache
+    ours = load_models().find("claude-opus-5-5", Api.ANTHROPIC).cache
     assert theirs.ttl_options_s == tuple(ours.ttls.values())
     assert theirs.lookback_positions == ours.positions
     assert theirs.max_breakpoints == ours.breakpoints
@@ -107,12 +108,12 @@ def test_the_rules_of_anthropics_cache_are_the_same() -> None:
 
 def test_the_rules_of_openais_cache_are_the_same_but_for_the_longer_ttl() -> None:
     theirs = RulesTable().rules_for("openai", "openai_api", "gpt-5.6-sol")
-    ours = catalogue().find("gpt-5.6-sol", Api.OPENAI_RESPONSES).cache
+    ours = load_models().find("gpt-5.6-sol", Api.OPENAI_RESPONSES).cache
     # Twelve hours came later than its table, with the Responses API.
     assert (*theirs.ttl_options_s, 43_200) == tuple(ours.ttls.values())
     assert theirs.max_breakpoints == ours.breakpoints
     assert (theirs.ttl_measured_from, theirs.visible_from) == ("last_use", "response_end")
-    assert ours.family is Family.OPENAI_BREAKPOINTS
+    assert ours.family is CacheFamily.OPENAI_BREAKPOINTS
 
 
 # ---- whole conversations, replayed
@@ -122,7 +123,7 @@ class Sent(NamedTuple):
     """A request of a conversation."""
 
     at: float
-    blocks: tuple[Block, ...]
+    blocks: tuple[SimBlock, ...]
     tool_choice: str
 
 
@@ -132,9 +133,9 @@ KINDS = {"tool": "tool_def", "text": "text", "tool_use": "tool_use", "tool_resul
 def conversation(seed: int) -> list[Sent]:
     """A conversation that grows, pauses, is edited here and there, and is marked in all sorts of places."""
     chance = random.Random(seed)
-    tools = [block(f"tool {seed}", chance.randrange(1, 900), kind="tool", section=Section.TOOLS)]
-    system = [block(f"rules {seed}", chance.randrange(1, 900), section=Section.SYSTEM)]
-    history: list[Block] = []
+    tools = [block(f"tool {seed}", chance.randrange(1, 900), kind="tool", section=CacheSection.TOOLS)]
+    system = [block(f"rules {seed}", chance.randrange(1, 900), section=CacheSection.SYSTEM)]
+    history: list[SimBlock] = []
     sent: list[Sent] = []
     at, choice = NOW, "auto"
     ttls = chance.choice([("5m",), ("1h",), ("1h", "5m")])
@@ -147,7 +148,7 @@ def conversation(seed: int) -> list[Sent]:
         if chance.random() < 0.1:
             history[chance.randrange(len(history))] = block(f"edited {turn}", 50)
         if chance.random() < 0.1:
-            system = [block(f"rules {turn}", chance.randrange(1, 900), section=Section.SYSTEM)]
+            system = [block(f"rules {turn}", chance.randrange(1, 900), section=CacheSection.SYSTEM)]
         if chance.random() < 0.1:
             choice = chance.choice(["auto", "none"])
         # No whole seconds: at the very moment when a TTL ends, the two see things differently.
@@ -157,7 +158,7 @@ def conversation(seed: int) -> list[Sent]:
         turning = chance.randrange(len(places) + 1)
         for number, place in enumerate(places):
             ttl = ttls[0] if number < turning else ttls[-1]
-            blocks[place] = replace(blocks[place], marker=Marker(ttl))
+            blocks[place] = replace(blocks[place], marker=CacheBreakpoint(ttl))
         sent.append(Sent(at, tuple(blocks), choice))
     return sent
 
@@ -167,7 +168,7 @@ def ours(sent: list[Sent]) -> list[UsageBuckets]:
     found = []
     for each in sent:
         client.now = each.at
-        visit = client.ask(prompt(*each.blocks, settings={Section.MESSAGES: each.tool_choice.encode()}))
+        visit = client.ask(prompt(*each.blocks, settings={CacheSection.MESSAGES: each.tool_choice.encode()}))
         found.append(buckets(visit.fresh, visit.read, visit.written))
     return found
 

@@ -5,36 +5,36 @@ from typing import Any
 
 import pytest
 
-from peripety.simulator.model import (
+from peripety.llmsim.provider_rules.limits import BucketState, RateAllowance
+from peripety.llmsim.types import (
     ApiError,
-    ErrorKind,
-    Reasoning,
-    Refusal,
-    Reply,
-    Request,
+    ApiErrorKind,
+    BilledUsage,
+    FrameTag,
+    ReasoningPart,
+    RefusalPart,
     RetryForm,
     RetryHint,
-    Stop,
-    Tag,
-    Text,
-    ToolUse,
-    Usage,
+    SimReply,
+    SimRequest,
+    SimStopReason,
+    TextPart,
+    ToolUsePart,
 )
-from peripety.simulator.truth.limits import Allowance, Bucket
-from peripety.simulator.wire.anthropic import Anthropic
+from peripety.llmsim.wire.anthropic.api import AnthropicWire
 from support.wires import NOW, FakeService, call, reply
 
-WIRE = Anthropic()
+WIRE = AnthropicWire()
 PARTS = (
-    Reasoning(("Let me ", "think."), "c2lnbmF0dXJl"),
-    Text(("Hel", "lo")),
-    ToolUse("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}')),
-    ToolUse("b" * 24, "time", ("{}",)),
+    ReasoningPart(("Let me ", "think."), "c2lnbmF0dXJl"),
+    TextPart(("Hel", "lo")),
+    ToolUsePart("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}')),
+    ToolUsePart("b" * 24, "time", ("{}",)),
 )
-USAGE = Usage(fresh=3, read=20, written={"5m": 5, "1h": 7}, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=3, read=20, written={"5m": 5, "1h": 7}, output=12, reasoning=4)
 
 
-def request(**members: Any) -> Request:
+def request(**members: Any) -> SimRequest:
     body = {
         "model": "test-model",
         "max_tokens": 100,
@@ -44,7 +44,7 @@ def request(**members: Any) -> Request:
     return WIRE.request(call(WIRE, body, {"anthropic-version": "2026-10-21"}), FakeService())
 
 
-def events(answer: Reply, **members: Any) -> list[dict[str, Any]]:
+def events(answer: SimReply, **members: Any) -> list[dict[str, Any]]:
     found = []
     for frame in WIRE.frames(request(**members), answer):
         name, data, *end = frame.data.decode().split("\n")
@@ -56,7 +56,7 @@ def events(answer: Reply, **members: Any) -> list[dict[str, Any]]:
 
 
 def test_a_message_has_all_its_parts_and_its_usage() -> None:
-    answer = WIRE.document(request(), reply(*PARTS, stop=Stop.TOOL_USE, usage=USAGE))
+    answer = WIRE.document(request(), reply(*PARTS, stop=SimStopReason.TOOL_USE, usage=USAGE))
     assert answer == {
         "id": "msg_0123456789abcdef01234567",
         "type": "message",
@@ -90,24 +90,26 @@ def test_a_message_has_all_its_parts_and_its_usage() -> None:
 @pytest.mark.parametrize(
     ("stop", "reason"),
     [
-        (Stop.END, "end_turn"),
-        (Stop.TOOL_USE, "tool_use"),
-        (Stop.LENGTH, "max_tokens"),
-        (Stop.STOP_SEQUENCE, "stop_sequence"),
-        (Stop.REFUSAL, "refusal"),
-        (Stop.CONTENT_FILTER, "refusal"),
+        (SimStopReason.END, "end_turn"),
+        (SimStopReason.TOOL_USE, "tool_use"),
+        (SimStopReason.LENGTH, "max_tokens"),
+        (SimStopReason.STOP_SEQUENCE, "stop_sequence"),
+        (SimStopReason.REFUSAL, "refusal"),
+        (SimStopReason.CONTENT_FILTER, "refusal"),
     ],
 )
-def test_why_it_ends_is_said_in_the_providers_words(stop: Stop, reason: str) -> None:
-    answer = reply(Text(("x",)), stop=stop, stop_sequence="END" if stop is Stop.STOP_SEQUENCE else None)
+def test_why_it_ends_is_said_in_the_providers_words(stop: SimStopReason, reason: str) -> None:
+    answer = reply(
+        TextPart(("x",)), stop=stop, stop_sequence="END" if stop is SimStopReason.STOP_SEQUENCE else None
+    )
     document = WIRE.document(request(), answer)
     assert document["stop_reason"] == reason
-    assert document["stop_sequence"] == ("END" if stop is Stop.STOP_SEQUENCE else None)
+    assert document["stop_sequence"] == ("END" if stop is SimStopReason.STOP_SEQUENCE else None)
     assert (document["stop_details"] is not None) == (reason == "refusal")
 
 
 def test_a_refusal_is_explained_where_the_provider_explains_it() -> None:
-    document = WIRE.document(request(), reply(Refusal(("I can", "not.")), stop=Stop.REFUSAL))
+    document = WIRE.document(request(), reply(RefusalPart(("I can", "not.")), stop=SimStopReason.REFUSAL))
     assert document["content"] == []
     assert document["stop_details"] == {"type": "refusal", "category": None, "explanation": "I cannot."}
 
@@ -123,16 +125,18 @@ def test_thoughts_that_are_not_shown_leave_their_signature() -> None:
 
 
 def test_nothing_said_is_no_content() -> None:
-    assert WIRE.document(request(), reply(Text(())))["content"] == []
+    assert WIRE.document(request(), reply(TextPart(())))["content"] == []
 
 
 def test_arguments_that_are_cut_off_keep_what_is_complete() -> None:
-    document = WIRE.document(request(), reply(ToolUse("a", "f", ('{"a":1,"b":"tw',)), stop=Stop.LENGTH))
+    document = WIRE.document(
+        request(), reply(ToolUsePart("a", "f", ('{"a":1,"b":"tw',)), stop=SimStopReason.LENGTH)
+    )
     assert document["content"][0]["input"] == {"a": 1}
 
 
 def test_a_stream_has_the_documented_events_in_the_documented_order() -> None:
-    found = events(reply(*PARTS, stop=Stop.TOOL_USE, usage=USAGE))
+    found = events(reply(*PARTS, stop=SimStopReason.TOOL_USE, usage=USAGE))
     assert [(each["type"], each.get("index")) for each in found] == [
         ("message_start", None),
         ("ping", None),
@@ -180,7 +184,7 @@ def test_a_stream_has_the_documented_events_in_the_documented_order() -> None:
 
 
 def test_a_stream_tells_the_input_first_and_the_whole_usage_at_its_end() -> None:
-    first, *_, delta, _stop = events(reply(*PARTS, stop=Stop.TOOL_USE, usage=USAGE))
+    first, *_, delta, _stop = events(reply(*PARTS, stop=SimStopReason.TOOL_USE, usage=USAGE))
     begun = first["message"]
     assert (begun["content"], begun["stop_reason"], begun["role"]) == ([], None, "assistant")
     assert begun["usage"]["input_tokens"] == 3
@@ -201,12 +205,12 @@ def test_a_stream_tells_the_input_first_and_the_whole_usage_at_its_end() -> None
 
 def test_each_frame_says_what_it_carries() -> None:
     frames = WIRE.frames(request(), reply(*PARTS))
-    assert frames[0].tag is Tag.START
-    assert frames[1].tag is Tag.NOISE
-    assert [frame.tag for frame in frames[-2:]] == [Tag.STOP, Tag.END]
-    said = {tag: sum(frame.tokens for frame in frames if frame.tag is tag) for tag in Tag}
-    assert (said[Tag.REASONING], said[Tag.TEXT]) == (4, 2)
-    assert said[Tag.ARGUMENTS] == 4 + 1
+    assert frames[0].tag is FrameTag.START
+    assert frames[1].tag is FrameTag.NOISE
+    assert [frame.tag for frame in frames[-2:]] == [FrameTag.STOP, FrameTag.END]
+    said = {tag: sum(frame.tokens for frame in frames if frame.tag is tag) for tag in FrameTag}
+    assert (said[FrameTag.REASONING], said[FrameTag.TEXT]) == (4, 2)
+    assert said[FrameTag.ARGUMENTS] == 4 + 1
 
 
 def test_thoughts_take_their_time_whether_they_are_shown_or_not() -> None:
@@ -222,22 +226,24 @@ def test_thoughts_take_their_time_whether_they_are_shown_or_not() -> None:
 @pytest.mark.parametrize(
     ("kind", "status", "type_", "again"),
     [
-        (ErrorKind.INVALID_REQUEST, 400, "invalid_request_error", "false"),
-        (ErrorKind.AUTHENTICATION, 401, "authentication_error", "false"),
-        (ErrorKind.BILLING, 402, "billing_error", "false"),
-        (ErrorKind.PERMISSION, 403, "permission_error", "false"),
-        (ErrorKind.NOT_FOUND, 404, "not_found_error", "false"),
-        (ErrorKind.METHOD_NOT_ALLOWED, 405, "invalid_request_error", "false"),
-        (ErrorKind.CONFLICT, 409, "conflict_error", "true"),
-        (ErrorKind.TOO_LARGE, 413, "request_too_large", "false"),
-        (ErrorKind.RATE_LIMIT, 429, "rate_limit_error", "true"),
-        (ErrorKind.SERVER, 500, "api_error", "true"),
-        (ErrorKind.UNAVAILABLE, 503, "api_error", "true"),
-        (ErrorKind.TIMEOUT, 504, "timeout_error", "true"),
-        (ErrorKind.OVERLOADED, 529, "overloaded_error", "true"),
+        (ApiErrorKind.INVALID_REQUEST, 400, "invalid_request_error", "false"),
+        (ApiErrorKind.AUTHENTICATION, 401, "authentication_error", "false"),
+        (ApiErrorKind.BILLING, 402, "billing_error", "false"),
+        (ApiErrorKind.PERMISSION, 403, "permission_error", "false"),
+        (ApiErrorKind.NOT_FOUND, 404, "not_found_error", "false"),
+        (ApiErrorKind.METHOD_NOT_ALLOWED, 405, "invalid_request_error", "false"),
+        (ApiErrorKind.CONFLICT, 409, "conflict_error", "true"),
+        (ApiErrorKind.TOO_LARGE, 413, "request_too_large", "false"),
+        (ApiErrorKind.RATE_LIMIT, 429, "rate_limit_error", "true"),
+        (ApiErrorKind.SERVER, 500, "api_error", "true"),
+        (ApiErrorKind.UNAVAILABLE, 503, "api_error", "true"),
+        (ApiErrorKind.TIMEOUT, 504, "timeout_error", "true"),
+        (ApiErrorKind.OVERLOADED, 529, "overloaded_error", "true"),
     ],
 )
-def test_each_error_has_its_status_and_its_type(kind: ErrorKind, status: int, type_: str, again: str) -> None:
+def test_each_error_has_its_status_and_its_type(
+    kind: ApiErrorKind, status: int, type_: str, again: str
+) -> None:
     document = WIRE.error(ApiError(kind, "Oh."), "x" * 24, NOW)
     assert document.status == status
     assert document.headers == {"x-should-retry": again}
@@ -249,7 +255,7 @@ def test_each_error_has_its_status_and_its_type(kind: ErrorKind, status: int, ty
 
 
 def test_an_errors_finer_code_is_a_detail() -> None:
-    document = WIRE.error(ApiError(ErrorKind.RATE_LIMIT, "Slow.", code="ramp_limit_exceeded"), "x", NOW)
+    document = WIRE.error(ApiError(ApiErrorKind.RATE_LIMIT, "Slow.", code="ramp_limit_exceeded"), "x", NOW)
     assert json.loads(document.body)["error"]["details"] == {"error_code": "ramp_limit_exceeded"}
 
 
@@ -262,12 +268,12 @@ def test_an_errors_finer_code_is_a_detail() -> None:
     ],
 )
 def test_an_error_says_when_to_come_back(hint: RetryHint, headers: dict[str, str]) -> None:
-    document = WIRE.error(ApiError(ErrorKind.RATE_LIMIT, "Slow.", retry=hint), "x", NOW)
+    document = WIRE.error(ApiError(ApiErrorKind.RATE_LIMIT, "Slow.", retry=hint), "x", NOW)
     assert document.headers == {"x-should-retry": "true", **headers}
 
 
 def test_an_error_in_a_stream_is_an_event_of_its_own() -> None:
-    frame = WIRE.error_frame(ApiError(ErrorKind.OVERLOADED, "Overloaded"), "x", ())
+    frame = WIRE.error_frame(ApiError(ApiErrorKind.OVERLOADED, "Overloaded"), "x", ())
     assert frame == (
         b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},'
         b'"request_id":"req_x"}\n\n'
@@ -275,7 +281,7 @@ def test_an_error_in_a_stream_is_an_event_of_its_own() -> None:
 
 
 def test_headers_tell_the_request_and_what_is_left_of_each_limit() -> None:
-    allowance = Allowance(requests=Bucket(50, 49, 1.2), output_tokens=Bucket(8000, 7000, 7.5))
+    allowance = RateAllowance(requests=BucketState(50, 49, 1.2), output_tokens=BucketState(8000, 7000, 7.5))
     headers = dict(WIRE.headers("x", allowance, NOW))
     assert len(headers.pop("anthropic-organization-id")) == 36
     assert headers == {

@@ -6,28 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.simulator.chance import signature
-from peripety.simulator.model import (
+from peripety.llmsim.determinism import make_signature
+from peripety.llmsim.types import (
     Api,
     ApiError,
-    ErrorKind,
-    Marker,
-    Message,
-    Role,
-    Section,
-    Tool,
-    ToolCall,
-    ToolResult,
+    ApiErrorKind,
+    CacheBreakpoint,
+    CacheSection,
+    SimMessage,
+    SimRole,
+    SimTool,
+    SimToolCall,
+    SimToolResult,
 )
-from peripety.simulator.wire.anthropic import Anthropic
+from peripety.llmsim.wire.anthropic.api import AnthropicWire
 from support.wires import FakeService, call
 
 if TYPE_CHECKING:
-    from peripety.simulator.model import Request
+    from peripety.llmsim.types import SimRequest
+
 
 OLD = {"anthropic-version": "2023-06-01"}
 NEW = {"anthropic-version": "2026-10-21"}
-WIRE = Anthropic()
+WIRE = AnthropicWire()
 
 HELLO: dict[str, Any] = {
     "model": "some-model",
@@ -61,7 +62,7 @@ def user(*content: Any) -> dict[str, Any]:
     return {"role": "user", "content": list(content)}
 
 
-def read(headers: dict[str, str] = NEW, /, **members: Any) -> Request:
+def read(headers: dict[str, str] = NEW, /, **members: Any) -> SimRequest:
     body = {**copy.deepcopy(HELLO), **members}
     return WIRE.request(call(WIRE, body, headers), FakeService())
 
@@ -88,7 +89,7 @@ def test_both_versions_of_the_api_are_served() -> None:
 )
 def test_a_version_has_to_be_named_that_there_is(headers: dict[str, str], message: str) -> None:
     error = refusal(headers)
-    assert (error.kind, error.message) == (ErrorKind.INVALID_REQUEST, message)
+    assert (error.kind, error.message) == (ApiErrorKind.INVALID_REQUEST, message)
 
 
 @pytest.mark.parametrize(
@@ -128,21 +129,21 @@ def test_a_request_is_read_into_neutral_words() -> None:
     )
     assert request.api is Api.ANTHROPIC
     assert request.system == "Be brief.\nBe kind."
-    assert request.tools == (Tool("weather", "Tells the weather.", TOOL["input_schema"]),)
+    assert request.tools == (SimTool("weather", "Tells the weather.", TOOL["input_schema"]),)
     assert request.messages == (
-        Message(Role.USER, "Weather?"),
-        Message(
-            Role.ASSISTANT,
+        SimMessage(SimRole.USER, "Weather?"),
+        SimMessage(
+            SimRole.ASSISTANT,
             "Let me look.",
             (
-                ToolCall("weather", {"city": "Oslo"}, "toolu_1"),
-                ToolCall("weather", {"city": "Rome"}, "toolu_2"),
+                SimToolCall("weather", {"city": "Oslo"}, "toolu_1"),
+                SimToolCall("weather", {"city": "Rome"}, "toolu_2"),
             ),
         ),
-        Message(
-            Role.USER,
+        SimMessage(
+            SimRole.USER,
             "Well?",
-            results=(ToolResult("sunny", "toolu_1"), ToolResult("rainy\nand cold", "toolu_2")),
+            results=(SimToolResult("sunny", "toolu_1"), SimToolResult("rainy\nand cold", "toolu_2")),
         ),
     )
     assert (request.max_tokens, request.stop, request.stream) == (100, ("STOP",), True)
@@ -159,9 +160,9 @@ def test_messages_of_one_role_in_a_row_are_one_turn() -> None:
         ]
     )
     assert [(message.role, message.text) for message in request.messages] == [
-        (Role.USER, "a\nb"),
-        (Role.ASSISTANT, "c\nd"),
-        (Role.USER, "e"),
+        (SimRole.USER, "a\nb"),
+        (SimRole.ASSISTANT, "c\nd"),
+        (SimRole.USER, "e"),
     ]
 
 
@@ -305,17 +306,23 @@ def test_the_prompt_is_tools_then_system_then_messages_with_their_markers() -> N
     )
     blocks = request.prompt.blocks
     assert [(b.section, b.kind, b.message) for b in blocks] == [
-        (Section.TOOLS, "tool", -1),
-        (Section.SYSTEM, "text", -1),
-        (Section.MESSAGES, "text", 0),
-        (Section.MESSAGES, "text", 1),
-        (Section.MESSAGES, "text", 2),
-        (Section.MESSAGES, "tool_use", 2),
-        (Section.MESSAGES, "tool_use", 2),
-        (Section.MESSAGES, "tool_result", 3),
-        (Section.MESSAGES, "tool_result", 3),
+        (CacheSection.TOOLS, "tool", -1),
+        (CacheSection.SYSTEM, "text", -1),
+        (CacheSection.MESSAGES, "text", 0),
+        (CacheSection.MESSAGES, "text", 1),
+        (CacheSection.MESSAGES, "text", 2),
+        (CacheSection.MESSAGES, "tool_use", 2),
+        (CacheSection.MESSAGES, "tool_use", 2),
+        (CacheSection.MESSAGES, "tool_result", 3),
+        (CacheSection.MESSAGES, "tool_result", 3),
     ]
-    assert [b.marker for b in blocks] == [Marker("1h"), Marker("5m"), *[None] * 5, Marker("5m"), None]
+    assert [b.marker for b in blocks] == [
+        CacheBreakpoint("1h"),
+        CacheBreakpoint("5m"),
+        *[None] * 5,
+        CacheBreakpoint("5m"),
+        None,
+    ]
     assert all(b"cache_control" not in b.content for b in blocks)
     assert blocks[1].tokens == 3
     assert request.prompt.tokens == sum(b.tokens for b in blocks)
@@ -337,16 +344,16 @@ def test_a_marker_and_the_form_of_a_text_do_not_change_a_block_and_its_speaker_d
 
 
 def test_the_wish_to_cache_the_whole_marks_the_last_block_that_can_be_marked() -> None:
-    thought = {"type": "thinking", "thinking": "Hm.", "signature": signature("Hm.")}
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": make_signature("Hm.")}
     said = [user(text("a")), {"role": "assistant", "content": [text("b"), thought]}]
     blocks = read(cache_control={"type": "ephemeral", "ttl": "1h"}, messages=said).prompt.blocks
-    assert [block.marker for block in blocks] == [None, Marker("1h", automatic=True), None]
+    assert [block.marker for block in blocks] == [None, CacheBreakpoint("1h", automatic=True), None]
 
 
 def test_a_marker_of_the_callers_own_stands_where_the_whole_is_to_be_cached_for_as_long() -> None:
     said = [user(text("a", cache_control={"type": "ephemeral"}))]
     request = read(cache_control={"type": "ephemeral", "ttl": "5m"}, messages=said)
-    assert [block.marker for block in request.prompt.blocks] == [Marker("5m")]
+    assert [block.marker for block in request.prompt.blocks] == [CacheBreakpoint("5m")]
     error = refusal(cache_control={"type": "ephemeral", "ttl": "1h"}, messages=said)
     assert error.param == "cache_control"
 
@@ -354,17 +361,20 @@ def test_a_marker_of_the_callers_own_stands_where_the_whole_is_to_be_cached_for_
 @pytest.mark.parametrize(
     ("section", "members"),
     [
-        (Section.SYSTEM, {"speed": "fast"}),
+        (CacheSection.SYSTEM, {"speed": "fast"}),
         (
-            Section.SYSTEM,
+            CacheSection.SYSTEM,
             {"output_config": {"format": {"type": "json_schema", "schema": {"type": "string"}}}},
         ),
-        (Section.MESSAGES, {"tools": [TOOL], "tool_choice": {"type": "any"}}),
-        (Section.MESSAGES, {"thinking": {"type": "adaptive"}}),
-        (Section.MESSAGES, {"output_config": {"effort": "low"}}),
-        (Section.MESSAGES, {"messages": [user({"type": "image", "source": {"type": "url", "url": "u"}})]}),
+        (CacheSection.MESSAGES, {"tools": [TOOL], "tool_choice": {"type": "any"}}),
+        (CacheSection.MESSAGES, {"thinking": {"type": "adaptive"}}),
+        (CacheSection.MESSAGES, {"output_config": {"effort": "low"}}),
         (
-            Section.MESSAGES,
+            CacheSection.MESSAGES,
+            {"messages": [user({"type": "image", "source": {"type": "url", "url": "u"}})]},
+        ),
+        (
+            CacheSection.MESSAGES,
             {
                 "messages": [
                     user(text("?")),
@@ -379,7 +389,7 @@ def test_a_marker_of_the_callers_own_stands_where_the_whole_is_to_be_cached_for_
     ],
 )
 def test_settings_that_break_what_is_cached_are_known_by_where_they_break_it(
-    section: Section, members: dict[str, Any]
+    section: CacheSection, members: dict[str, Any]
 ) -> None:
     usual, changed = read().prompt.settings, read(**members).prompt.settings
     assert {each for each in usual if usual[each] != changed[each]} == {section}
@@ -399,7 +409,7 @@ def test_saying_what_holds_anyway_changes_no_setting(members: dict[str, Any]) ->
 
 
 def test_older_models_do_not_read_the_thoughts_before_the_last_plain_user_turn() -> None:
-    thought = {"type": "thinking", "thinking": "Hm.", "signature": signature("Hm.")}
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": make_signature("Hm.")}
     messages = [
         user(text("a")),
         {"role": "assistant", "content": [thought, text("b")]},
@@ -533,7 +543,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
                         {
                             "type": "thinking",
                             "thinking": "x",
-                            "signature": signature("x"),
+                            "signature": make_signature("x"),
                             "cache_control": {"type": "ephemeral"},
                         }
                     ],
@@ -617,7 +627,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("members", "message"), REFUSED, ids=[message[:60] for _, message in REFUSED])
 def test_what_is_not_valid_is_refused_in_the_providers_words(members: dict[str, Any], message: str) -> None:
     error = refusal(**members)
-    assert (error.kind, error.message) == (ErrorKind.INVALID_REQUEST, message)
+    assert (error.kind, error.message) == (ApiErrorKind.INVALID_REQUEST, message)
 
 
 @pytest.mark.parametrize("name", ["model", "max_tokens", "messages"])
@@ -633,7 +643,7 @@ def test_a_body_that_is_no_json_or_too_large_is_refused() -> None:
         WIRE.request(call(WIRE, b"{", NEW), FakeService())
     with pytest.raises(ApiError, match="Request exceeds the maximum size") as caught:
         WIRE.request(call(WIRE, b" " * (32 * 1024 * 1024 + 1), NEW), FakeService())
-    assert caught.value.kind is ErrorKind.TOO_LARGE
+    assert caught.value.kind is ApiErrorKind.TOO_LARGE
 
 
 # ---- calls and results
@@ -691,7 +701,7 @@ def test_newer_models_take_system_messages_after_a_users() -> None:
         model="claude-opus-5-5",
         messages=[user(text("a")), {"role": "system", "content": "Be brief."}],
     )
-    assert [message.role for message in request.messages] == [Role.USER, Role.SYSTEM]
+    assert [message.role for message in request.messages] == [SimRole.USER, SimRole.SYSTEM]
 
 
 @pytest.mark.parametrize(
@@ -743,7 +753,7 @@ def test_the_newest_models_refuse_to_be_forced_to_call_or_to_continue() -> None:
         "This model does not support assistant message prefill. The conversation must "
         "end with a user message."
     )
-    assert read(model="claude-haiku-4-5", messages=begun).messages[-1] == Message(Role.ASSISTANT, "{")
+    assert read(model="claude-haiku-4-5", messages=begun).messages[-1] == SimMessage(SimRole.ASSISTANT, "{")
 
 
 def test_what_is_to_be_continued_does_not_end_in_a_space() -> None:
@@ -767,7 +777,7 @@ def test_newer_models_take_only_the_defaults_of_sampling_parameters() -> None:
 def test_the_newer_version_has_no_documents_of_the_assistant_and_no_citations_of_the_user() -> None:
     document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
     said = [user(text("a")), {"role": "assistant", "content": [document]}, user(text("b"))]
-    assert read(OLD, messages=said).messages[1].role is Role.ASSISTANT
+    assert read(OLD, messages=said).messages[1].role is SimRole.ASSISTANT
     assert refusal(messages=said).message == "messages.1: `document` blocks can only be in `user` messages"
     cited = [user(text("a", citations=[{"type": "char_location"}]))]
     assert read(OLD, messages=cited).messages[0].text == "a"
@@ -865,4 +875,4 @@ def test_a_model_is_told_by_its_name() -> None:
     )
     with pytest.raises(ApiError, match="model: claude-nobody") as caught:
         model("claude-nobody")
-    assert caught.value.kind is ErrorKind.NOT_FOUND
+    assert caught.value.kind is ApiErrorKind.NOT_FOUND

@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.simulator.model import ApiError, ErrorKind, Text, ToolUse
-from peripety.simulator.wire.anthropic import Anthropic
+from peripety.llmsim.types import ApiError, ApiErrorKind, TextPart, ToolUsePart
+from peripety.llmsim.wire.anthropic.api import AnthropicWire
 from support.wires import FakeService, call, reply
 
 if TYPE_CHECKING:
-    from peripety.simulator.model import Part, Request
+    from peripety.llmsim.types import ReplyPart, SimRequest
 
-WIRE = Anthropic()
+
+WIRE = AnthropicWire()
 HEADERS = {
     "anthropic-version": "2026-10-21",
     "anthropic-beta": "message-threads-2026-08-12",
@@ -23,19 +24,19 @@ GO_ON = {"type": "continue", "previous_message_id": ANSWER}
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
 
 
-def ask(service: FakeService, said: Any, headers: dict[str, str] = HEADERS, /, **members: Any) -> Request:
+def ask(service: FakeService, said: Any, headers: dict[str, str] = HEADERS, /, **members: Any) -> SimRequest:
     messages = [{"role": "user", "content": said}] if said else []
     body = {"model": "m", "max_tokens": 9, "messages": messages, **members}
     return WIRE.request(call(WIRE, body, headers), service)
 
 
-def answer(service: FakeService, request: Request, id_: str, *parts: Part) -> None:
+def answer(service: FakeService, request: SimRequest, id_: str, *parts: ReplyPart) -> None:
     for name, rows in WIRE.stored(request, reply(*parts, id_=id_)).items():
         for key, row in rows.items():
             service.objects(name).put(key, row)
 
 
-def begun(*parts: Part, **members: Any) -> FakeService:
+def begun(*parts: ReplyPart, **members: Any) -> FakeService:
     service = FakeService()
     answer(service, ask(service, "a", thread=BEGIN, **members), "first", *parts)
     return service
@@ -48,7 +49,7 @@ def refusal(service: FakeService, headers: dict[str, str] = HEADERS, /, **member
 
 
 def test_a_request_goes_on_from_what_is_held_as_if_it_had_sent_all_of_it() -> None:
-    service = begun(Text(("b",)), system="Be brief.", tools=[TOOL])
+    service = begun(TextPart(("b",)), system="Be brief.", tools=[TOOL])
     request = ask(service, "c", thread=GO_ON)
     assert [message.text for message in request.messages] == ["a", "b", "c"]
     assert request.system == "Be brief."
@@ -68,34 +69,34 @@ def test_a_request_goes_on_from_what_is_held_as_if_it_had_sent_all_of_it() -> No
 
 
 def test_calls_are_held_so_that_their_results_can_follow() -> None:
-    service = begun(ToolUse("x", "look", ("{}",)), tools=[TOOL])
+    service = begun(ToolUsePart("x", "look", ("{}",)), tools=[TOOL])
     request = ask(service, [{"type": "tool_result", "tool_use_id": "toolu_x", "content": "d"}], thread=GO_ON)
     assert request.messages[-1].results[0].text == "d"
 
 
 def test_nothing_is_held_unless_it_is_asked_for() -> None:
     service = FakeService()
-    assert WIRE.stored(ask(service, "a"), reply(Text(("b",)))) == {}
+    assert WIRE.stored(ask(service, "a"), reply(TextPart(("b",)))) == {}
 
 
 def test_what_is_held_is_held_for_its_own_key() -> None:
-    error = refusal(begun(Text(("b",))), {**HEADERS, "x-api-key": "other"}, thread=GO_ON)
-    assert (error.kind, error.code) == (ErrorKind.NOT_FOUND, "thread_not_found")
+    error = refusal(begun(TextPart(("b",))), {**HEADERS, "x-api-key": "other"}, thread=GO_ON)
+    assert (error.kind, error.code) == (ApiErrorKind.NOT_FOUND, "thread_not_found")
 
 
 def test_each_answer_is_continued_once() -> None:
-    service = begun(Text(("b",)))
+    service = begun(TextPart(("b",)))
     request = ask(service, "c", thread=GO_ON)
     assert ask(service, "c", thread=GO_ON) == request  # no answer came yet, so that it may be asked again
-    answer(service, request, "second", Text(("d",)))
+    answer(service, request, "second", TextPart(("d",)))
     error = refusal(service, thread=GO_ON)
-    assert (error.kind, error.code) == (ErrorKind.INVALID_REQUEST, "thread_already_continued")
+    assert (error.kind, error.code) == (ApiErrorKind.INVALID_REQUEST, "thread_already_continued")
     further = ask(service, "e", thread={"type": "continue", "previous_message_id": "msg_second"})
     assert [message.text for message in further.messages] == ["a", "b", "c", "d", "e"]
 
 
 def test_what_a_thread_began_with_does_not_change() -> None:
-    service = begun(Text(("b",)), system="Be brief.")
+    service = begun(TextPart(("b",)), system="Be brief.")
     assert ask(service, "c", thread=GO_ON, system="Be brief.").system == "Be brief."
     error = refusal(service, thread=GO_ON, system="Be long.")
     assert (error.param, error.code) == ("system", "thread_fingerprint_mismatch")
@@ -103,7 +104,7 @@ def test_what_a_thread_began_with_does_not_change() -> None:
 
 def test_what_is_not_held_cannot_be_continued() -> None:
     error = refusal(FakeService(), thread=GO_ON)
-    assert (error.kind, error.code) == (ErrorKind.NOT_FOUND, "thread_not_found")
+    assert (error.kind, error.code) == (ApiErrorKind.NOT_FOUND, "thread_not_found")
 
 
 def test_threads_are_in_beta() -> None:

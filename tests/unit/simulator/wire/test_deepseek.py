@@ -5,35 +5,35 @@ from typing import Any
 
 import pytest
 
-from peripety.simulator.model import (
+from peripety.llmsim.types import (
     ApiError,
-    ErrorKind,
-    Reasoning,
-    Refusal,
-    Reply,
-    Request,
+    ApiErrorKind,
+    BilledUsage,
+    FrameTag,
+    ReasoningPart,
+    RefusalPart,
     RetryHint,
-    Stop,
-    Tag,
-    Text,
-    ToolUse,
-    Usage,
+    SimReply,
+    SimRequest,
+    SimStopReason,
+    TextPart,
+    ToolUsePart,
 )
-from peripety.simulator.wire.deepseek import DeepSeek
+from peripety.llmsim.wire.deepseek import DeepSeekWire
 from support.wires import NOW, FakeService, call, reply
 
-WIRE = DeepSeek()
+WIRE = DeepSeekWire()
 SERVICE = FakeService()
 USER = {"role": "user", "content": "Hello"}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
 RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "sunny"}
 ANSWER = reply(
-    Reasoning(("Let me ", "think."), "c2ln"),
-    Text(("Hel", "lo")),
-    ToolUse("a" * 24, "weather", ("{}",)),
+    ReasoningPart(("Let me ", "think."), "c2ln"),
+    TextPart(("Hel", "lo")),
+    ToolUsePart("a" * 24, "weather", ("{}",)),
     model="deepseek-flash",
-    stop=Stop.TOOL_USE,
-    usage=Usage(fresh=3, read=20, output=12, reasoning=4),
+    stop=SimStopReason.TOOL_USE,
+    usage=BilledUsage(fresh=3, read=20, output=12, reasoning=4),
 )
 OFF = {"thinking": {"type": "disabled"}}
 
@@ -42,7 +42,7 @@ def called(**members: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": "", "tool_calls": [CALL], **members}
 
 
-def read(*messages: Any, **members: Any) -> Request:
+def read(*messages: Any, **members: Any) -> SimRequest:
     body = {"model": "deepseek-flash", "messages": messages or [USER], **members}
     return WIRE.request(call(WIRE, body), SERVICE)
 
@@ -62,7 +62,7 @@ def refused(*messages: Any, **members: Any) -> str:
     return message
 
 
-def deltas(answer: Reply, **members: Any) -> list[dict[str, Any]]:
+def deltas(answer: SimReply, **members: Any) -> list[dict[str, Any]]:
     frames = WIRE.frames(read(stream=True, **members), answer)
     chunks = [json.loads(frame.data.removeprefix(b"data: ")) for frame in frames[1:-1]]
     return [chunk["choices"][0]["delta"] for chunk in chunks]
@@ -122,7 +122,7 @@ def test_thoughts_are_streamed_before_what_is_said() -> None:
 
 
 def test_answers_without_thoughts_do_not_mention_them() -> None:
-    answer = reply(Text(("Hi",)))
+    answer = reply(TextPart(("Hi",)))
     assert WIRE.document(read(**OFF), answer)["choices"][0]["message"] == {
         "role": "assistant",
         "content": "Hi",
@@ -131,7 +131,7 @@ def test_answers_without_thoughts_do_not_mention_them() -> None:
 
 
 def test_a_refusal_is_prose() -> None:
-    answer = reply(Refusal(("No.",)), stop=Stop.REFUSAL)
+    answer = reply(RefusalPart(("No.",)), stop=SimStopReason.REFUSAL)
     assert WIRE.document(read(**OFF), answer)["choices"][0]["message"]["content"] == "No."
     assert deltas(answer, **OFF)[1] == {"content": "No."}
 
@@ -159,7 +159,7 @@ def test_ids_are_uuids_and_follow_from_the_answer() -> None:
 
 def test_a_stream_begins_with_a_comment() -> None:
     frame = WIRE.frames(read(stream=True), ANSWER)[0]
-    assert (frame.data, frame.tag) == (b": keep-alive\n\n", Tag.NOISE)
+    assert (frame.data, frame.tag) == (b": keep-alive\n\n", FrameTag.NOISE)
 
 
 def test_the_user_isolates_the_cache() -> None:
@@ -237,26 +237,26 @@ def test_every_call_needs_a_result_and_every_result_a_call() -> None:
 @pytest.mark.parametrize(
     ("kind", "status", "type_"),
     [
-        (ErrorKind.AUTHENTICATION, 401, "authentication_error"),
-        (ErrorKind.BILLING, 402, "unknown_error"),
-        (ErrorKind.RATE_LIMIT, 429, "rate_limit_error"),
-        (ErrorKind.OVERLOADED, 503, "service_unavailable_error"),
+        (ApiErrorKind.AUTHENTICATION, 401, "authentication_error"),
+        (ApiErrorKind.BILLING, 402, "unknown_error"),
+        (ApiErrorKind.RATE_LIMIT, 429, "rate_limit_error"),
+        (ApiErrorKind.OVERLOADED, 503, "service_unavailable_error"),
     ],
 )
-def test_each_error_has_a_status_and_a_type_and_no_hint(kind: ErrorKind, status: int, type_: str) -> None:
+def test_each_error_has_a_status_and_a_type_and_no_hint(kind: ApiErrorKind, status: int, type_: str) -> None:
     answer = WIRE.error(ApiError(kind, "m", retry=RetryHint(1)), "0" * 24, NOW)
     assert (answer.status, answer.headers) == (status, {})
     assert json.loads(answer.body)["error"]["type"] == type_
 
 
 def test_every_kind_of_error_can_be_told() -> None:
-    for kind in ErrorKind:
+    for kind in ApiErrorKind:
         assert WIRE.error(ApiError(kind, "m"), "0" * 24, NOW).status >= 400
 
 
 def test_a_stream_ends_for_want_of_machines() -> None:
     sent = WIRE.frames(read(stream=True), ANSWER)[:4]
-    frame = WIRE.error_frame(ApiError(ErrorKind.OVERLOADED, "m"), "0" * 24, sent)
+    frame = WIRE.error_frame(ApiError(ApiErrorKind.OVERLOADED, "m"), "0" * 24, sent)
     chunk, done, rest = frame.split(b"\n\n")
     assert (done, rest) == (b"data: [DONE]", b"")
     value = json.loads(chunk.removeprefix(b"data: "))
@@ -266,7 +266,7 @@ def test_a_stream_ends_for_want_of_machines() -> None:
 
 def test_other_errors_in_a_stream_stand_where_a_chunk_would() -> None:
     sent = WIRE.frames(read(stream=True), ANSWER)[:4]
-    frame = WIRE.error_frame(ApiError(ErrorKind.SERVER, "m"), "0" * 24, sent)
+    frame = WIRE.error_frame(ApiError(ApiErrorKind.SERVER, "m"), "0" * 24, sent)
     assert json.loads(frame.removeprefix(b"data: "))["error"]["message"] == "m"
 
 
@@ -276,7 +276,7 @@ def test_an_answer_is_cached_as_it_is_sent_back() -> None:
     result = {**RESULT, "tool_call_id": message["tool_calls"][0]["id"]}
     again = read(USER, message, result).prompt.blocks
     assert again[:-1] == (*request.prompt.blocks, *WIRE.repeated(request, ANSWER))
-    plain = reply(Reasoning(("hm",), "c2ln"), Text(("Hi",)))
+    plain = reply(ReasoningPart(("hm",), "c2ln"), TextPart(("Hi",)))
     message = WIRE.document(request, plain)["choices"][0]["message"]
     again = read(USER, message, USER).prompt.blocks
     assert again[:-1] == (*request.prompt.blocks, *WIRE.repeated(request, plain))

@@ -8,37 +8,38 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.simulator.chance import signature
-from peripety.simulator.delivery.payload import replaced, without_usage
-from peripety.simulator.model import (
+from peripety.llmsim.delivery.plan import replace_text, strip_usage
+from peripety.llmsim.determinism import make_signature
+from peripety.llmsim.provider_rules.models import load_models
+from peripety.llmsim.state import StateTable
+from peripety.llmsim.types import (
     Api,
     ApiError,
-    ErrorKind,
-    Reasoning,
-    Refusal,
-    Reply,
-    Request,
+    ApiErrorKind,
+    BilledUsage,
+    FrameTag,
+    ReasoningPart,
+    RefusalPart,
     RetryHint,
-    Role,
-    Stop,
-    Tag,
-    Text,
-    ToolCall,
-    ToolResult,
-    ToolUse,
-    Usage,
+    SimReply,
+    SimRequest,
+    SimRole,
+    SimStopReason,
+    SimToolCall,
+    SimToolResult,
+    TextPart,
+    ToolUsePart,
 )
-from peripety.simulator.state import Table
-from peripety.simulator.truth.models import catalogue
-from peripety.simulator.wire.base import Call, Operation
-from peripety.simulator.wire.gemini import Gemini
+from peripety.llmsim.wire.base import HttpCall, WireOperation
+from peripety.llmsim.wire.gemini.api import GeminiWire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.simulator.truth.models import Model
+    from peripety.llmsim.provider_rules.models import SimModel
 
-GEMINI = Gemini()
+
+GEMINI = GeminiWire()
 STRICT = "gemini-3.5-flash"
 LENIENT = "gemini-2.5-flash"
 DUMMY = "skip_thought_signature_validator"
@@ -50,16 +51,16 @@ class Service:
 
     def __init__(self) -> None:
         self.time = 1_000.0
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, StateTable] = {}
 
     def now(self) -> float:
         return self.time
 
-    def models(self, api: Api) -> Sequence[Model]:
-        return catalogue().of(api)
+    def models(self, api: Api) -> Sequence[SimModel]:
+        return load_models().of(api)
 
-    def objects(self, name: str) -> Table:
-        return self.tables.setdefault(name, Table())
+    def objects(self, name: str) -> StateTable:
+        return self.tables.setdefault(name, StateTable())
 
 
 def call(
@@ -68,13 +69,13 @@ def call(
     *,
     key: str = "k",
     **params: str,
-) -> Call:
+) -> HttpCall:
     route = next(each for each in GEMINI.routes if each.name == name)
     text = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-    return Call(route, {"x-goog-api-key": key}, params, text)
+    return HttpCall(route, {"x-goog-api-key": key}, params, text)
 
 
-def ask(body: Any, *, model: str = LENIENT, name: str = "generateContent", **params: str) -> Request:
+def ask(body: Any, *, model: str = LENIENT, name: str = "generateContent", **params: str) -> SimRequest:
     return GEMINI.request(call(name, body, model=model, **params), Service())
 
 
@@ -102,7 +103,7 @@ def round_trip(call_part: dict[str, Any], response: dict[str, Any] | None = None
 def refused(body: Any, **options: Any) -> ApiError:
     with pytest.raises(ApiError) as caught:
         ask(body, **options)
-    assert caught.value.kind is ErrorKind.INVALID_REQUEST
+    assert caught.value.kind is ApiErrorKind.INVALID_REQUEST
     return caught.value
 
 
@@ -135,9 +136,9 @@ def test_a_request_is_read_into_its_neutral_form() -> None:
     assert request.api is Api.GEMINI
     assert (request.model, request.key, request.system) == (LENIENT, "k", "s")
     assert [(each.role, each.text) for each in request.messages] == [
-        (Role.USER, "a"),
-        (Role.ASSISTANT, "b"),
-        (Role.USER, "c"),
+        (SimRole.USER, "a"),
+        (SimRole.ASSISTANT, "b"),
+        (SimRole.USER, "c"),
     ]
     assert request.tools[0].schema == {"type": "object", "properties": {"at": {"type": "string"}}}
     assert (request.max_tokens, request.stop, request.stream) == (7, ("z",), False)
@@ -185,7 +186,7 @@ def test_a_key_may_come_in_a_header_or_in_the_query(
 ) -> None:
     route = next(each for each in GEMINI.routes if each.name == "generateContent")
     body = json.dumps({"contents": [said("a")]}).encode()
-    request = GEMINI.request(Call(route, headers, {"model": LENIENT, **params}, body), Service())
+    request = GEMINI.request(HttpCall(route, headers, {"model": LENIENT, **params}, body), Service())
     assert request.key == "secret"
 
 
@@ -194,7 +195,7 @@ def test_both_versions_serve_every_path() -> None:
     assert {path.replace("/v1beta/", "/v1/") for path in paths} == {
         path for path in paths if path.startswith("/v1/")
     }
-    generating = [each.path for each in GEMINI.routes if each.operation is Operation.GENERATE]
+    generating = [each.path for each in GEMINI.routes if each.operation is WireOperation.GENERATE]
     assert len(generating) == 4
 
 
@@ -211,8 +212,11 @@ def test_results_of_functions_are_matched_to_their_calls() -> None:
         {"role": "user", "parts": [answered(value="second", id="2"), answered(value={"b": [1]})]},
     ]
     messages = ask({"contents": contents}).messages
-    assert messages[1].calls == (ToolCall("look", {"n": 1}, "1"), ToolCall("look", {"n": 2}, "2"))
-    assert messages[2].results == (ToolResult("second", "2", "look"), ToolResult('{"b":[1]}', "1", "look"))
+    assert messages[1].calls == (SimToolCall("look", {"n": 1}, "1"), SimToolCall("look", {"n": 2}, "2"))
+    assert messages[2].results == (
+        SimToolResult("second", "2", "look"),
+        SimToolResult('{"b":[1]}', "1", "look"),
+    )
 
 
 def test_thoughts_in_the_history_are_not_what_was_said() -> None:
@@ -287,7 +291,7 @@ def test_a_prompt_is_counted_part_by_part_in_the_order_of_its_prefix() -> None:
 
 def test_signatures_do_not_belong_to_what_is_cached() -> None:
     plain = ask({"contents": round_trip(called())}).prompt
-    signed = ask({"contents": round_trip(called(mark=signature("t")))}).prompt
+    signed = ask({"contents": round_trip(called(mark=make_signature("t")))}).prompt
     assert plain == signed
 
 
@@ -520,7 +524,7 @@ def test_function_calls_and_responses_have_to_follow_each_other(turns: Any, mess
 def test_contents_of_one_side_that_follow_each_other_are_one_turn() -> None:
     chunks = [
         {"role": "model", "parts": [{"text": "b"}]},
-        {"role": "model", "parts": [called(mark=signature("t"))]},
+        {"role": "model", "parts": [called(mark=make_signature("t"))]},
         {"role": "model", "parts": [called("take")]},
         {"role": "model", "parts": [{"text": ""}]},
     ]
@@ -547,8 +551,8 @@ def test_a_call_without_its_signature_is_refused_by_models_that_issue_them() -> 
 @pytest.mark.parametrize(
     "mark",
     [
-        signature("t"),
-        signature("t").replace("+", "-").replace("/", "_"),
+        make_signature("t"),
+        make_signature("t").replace("+", "-").replace("/", "_"),
         DUMMY,
         base64.b64encode(DUMMY.encode()).decode(),
         base64.urlsafe_b64encode(DUMMY.encode()).decode(),
@@ -560,7 +564,7 @@ def test_a_genuine_signature_and_the_documented_dummy_are_accepted(mark: str) ->
 
 @pytest.mark.parametrize("model", [STRICT, LENIENT])
 def test_a_changed_signature_is_refused(model: str) -> None:
-    mark = signature("t")
+    mark = make_signature("t")
     changed = ("A" if mark[0] != "A" else "B") + mark[1:]
     error = refused({"contents": round_trip(called(mark=changed))}, model=model)
     assert error.message == "Corrupted thought signature."
@@ -568,7 +572,7 @@ def test_a_changed_signature_is_refused(model: str) -> None:
 
 def test_only_the_first_call_of_each_step_of_the_current_turn_needs_a_signature() -> None:
     step = [
-        {"role": "model", "parts": [called(mark=signature("t")), called()]},
+        {"role": "model", "parts": [called(mark=make_signature("t")), called()]},
         {"role": "user", "parts": [answered(), answered()]},
     ]
     unsigned = [{"role": "model", "parts": [called()]}, {"role": "user", "parts": [answered()]}]
@@ -581,13 +585,15 @@ def test_only_the_first_call_of_each_step_of_the_current_turn_needs_a_signature(
 # ---- answers
 
 
-def reply(*parts: Any, stop: Stop = Stop.END, usage: Usage | None = None) -> Reply:
-    return Reply("id", 5.0, LENIENT, parts, stop, usage or Usage(fresh=6, read=4, output=5, reasoning=2))
+def reply(*parts: Any, stop: SimStopReason = SimStopReason.END, usage: BilledUsage | None = None) -> SimReply:
+    return SimReply(
+        "id", 5.0, LENIENT, parts, stop, usage or BilledUsage(fresh=6, read=4, output=5, reasoning=2)
+    )
 
 
 def written(
-    answer: Reply, *, thoughts: bool = True, sse: bool = True
-) -> tuple[Any, list[Any], list[tuple[Tag, int]]]:
+    answer: SimReply, *, thoughts: bool = True, sse: bool = True
+) -> tuple[Any, list[Any], list[tuple[FrameTag, int]]]:
     """The document, the chunks of the stream, and what the frames say of them."""
     config = {"thinkingConfig": {"includeThoughts": thoughts}}
     request = ask(
@@ -612,7 +618,7 @@ def parts_of(document: Any) -> Any:
 
 
 def test_an_answer_has_the_fields_of_the_api() -> None:
-    document, _, _ = written(reply(Text(("Hello ", "you"))))
+    document, _, _ = written(reply(TextPart(("Hello ", "you"))))
     assert document == {
         "candidates": [
             {
@@ -638,7 +644,9 @@ def test_an_answer_has_the_fields_of_the_api() -> None:
 @pytest.mark.parametrize("sse", [True, False])
 def test_a_stream_says_the_same_as_the_document_piece_by_piece(sse: bool) -> None:
     answer = reply(
-        Reasoning(("hm",), signature("t")), Text(("Hel", "lo")), ToolUse("c", "look", ('{"a":', "1}"))
+        ReasoningPart(("hm",), make_signature("t")),
+        TextPart(("Hel", "lo")),
+        ToolUsePart("c", "look", ('{"a":', "1}")),
     )
     document, chunks, tags = written(answer, sse=sse)
     streamed = [part for chunk in chunks for part in parts_of(chunk)]
@@ -647,12 +655,20 @@ def test_a_stream_says_the_same_as_the_document_piece_by_piece(sse: bool) -> Non
     assert [chunk["candidates"][0].get("finishReason") for chunk in chunks] == [None] * 4 + ["STOP"]
     assert chunks[-1]["usageMetadata"] == document["usageMetadata"]
     assert {chunk["responseId"] for chunk in chunks} == {"id"}
-    assert [tag for tag, _ in tags][:5] == [Tag.REASONING, Tag.TEXT, Tag.TEXT, Tag.ARGUMENTS, Tag.STOP]
+    assert [tag for tag, _ in tags][:5] == [
+        FrameTag.REASONING,
+        FrameTag.TEXT,
+        FrameTag.TEXT,
+        FrameTag.ARGUMENTS,
+        FrameTag.STOP,
+    ]
     assert [tokens for _, tokens in tags][:5] == [1, 1, 1, 3, 0]
 
 
 def test_usage_grows_along_the_stream_and_never_beyond_its_end() -> None:
-    _, chunks, _ = written(reply(Reasoning(("12345678",), ""), Text(("1234", "1234", "1234", "1234"))))
+    _, chunks, _ = written(
+        reply(ReasoningPart(("12345678",), ""), TextPart(("1234", "1234", "1234", "1234")))
+    )
     counts = [
         (chunk["usageMetadata"].get("thoughtsTokenCount", 0), chunk["usageMetadata"]["candidatesTokenCount"])
         for chunk in chunks
@@ -661,7 +677,7 @@ def test_usage_grows_along_the_stream_and_never_beyond_its_end() -> None:
 
 
 def test_thoughts_are_marked_and_are_billed_even_where_they_are_not_shown() -> None:
-    answer = reply(Reasoning(("hm",), ""), Text(("a",)))
+    answer = reply(ReasoningPart(("hm",), ""), TextPart(("a",)))
     assert parts_of(written(answer)[0]) == [{"text": "hm", "thought": True}, {"text": "a"}]
     hidden, chunks, _ = written(answer, thoughts=False)
     assert parts_of(hidden) == [{"text": "a"}]
@@ -669,11 +685,11 @@ def test_thoughts_are_marked_and_are_billed_even_where_they_are_not_shown() -> N
 
 
 def test_calls_arrive_whole_and_only_the_first_is_signed() -> None:
-    first, second = signature("1"), signature("2")
+    first, second = make_signature("1"), make_signature("2")
     answer = reply(
-        ToolUse("c1", "look", ('{"a"', ":1}"), first),
-        ToolUse("c2", "take", ("{}",), second),
-        stop=Stop.TOOL_USE,
+        ToolUsePart("c1", "look", ('{"a"', ":1}"), first),
+        ToolUsePart("c2", "take", ("{}",), second),
+        stop=SimStopReason.TOOL_USE,
     )
     expected = [
         {"functionCall": {"name": "look", "args": {"a": 1}, "id": "c1"}, "thoughtSignature": first},
@@ -686,46 +702,49 @@ def test_calls_arrive_whole_and_only_the_first_is_signed() -> None:
 
 
 def test_without_calls_the_last_part_is_signed() -> None:
-    document, chunks, _ = written(reply(Reasoning(("hm",), signature("t")), Text(("a", "b"))), thoughts=False)
-    assert parts_of(document) == [{"text": "ab", "thoughtSignature": signature("t")}]
-    assert parts_of(chunks[-1]) == [{"text": "", "thoughtSignature": signature("t")}]
+    document, chunks, _ = written(
+        reply(ReasoningPart(("hm",), make_signature("t")), TextPart(("a", "b"))), thoughts=False
+    )
+    assert parts_of(document) == [{"text": "ab", "thoughtSignature": make_signature("t")}]
+    assert parts_of(chunks[-1]) == [{"text": "", "thoughtSignature": make_signature("t")}]
 
 
 @pytest.mark.parametrize(
     ("stop", "reason"),
     [
-        (Stop.END, "STOP"),
-        (Stop.TOOL_USE, "STOP"),
-        (Stop.STOP_SEQUENCE, "STOP"),
-        (Stop.LENGTH, "MAX_TOKENS"),
-        (Stop.CONTENT_FILTER, "SAFETY"),
+        (SimStopReason.END, "STOP"),
+        (SimStopReason.TOOL_USE, "STOP"),
+        (SimStopReason.STOP_SEQUENCE, "STOP"),
+        (SimStopReason.LENGTH, "MAX_TOKENS"),
+        (SimStopReason.CONTENT_FILTER, "SAFETY"),
     ],
 )
-def test_every_reason_to_stop_has_its_name(stop: Stop, reason: str) -> None:
-    document, chunks, _ = written(reply(Text(("a",)), stop=stop))
+def test_every_reason_to_stop_has_its_name(stop: SimStopReason, reason: str) -> None:
+    document, chunks, _ = written(reply(TextPart(("a",)), stop=stop))
     assert document["candidates"][0]["finishReason"] == reason
     assert chunks[-1]["candidates"][0]["finishReason"] == reason
 
 
 def test_a_refusal_is_prohibited_content_in_the_model_s_words() -> None:
-    document, _, _ = written(reply(Refusal(("no",)), stop=Stop.REFUSAL))
+    document, _, _ = written(reply(RefusalPart(("no",)), stop=SimStopReason.REFUSAL))
     assert parts_of(document) == [{"text": "no"}]
     assert document["candidates"][0]["finishReason"] == "PROHIBITED_CONTENT"
 
 
 def test_a_filter_that_strikes_before_a_word_has_blocked_the_prompt() -> None:
-    document, chunks, tags = written(reply(stop=Stop.CONTENT_FILTER))
+    document, chunks, tags = written(reply(stop=SimStopReason.CONTENT_FILTER))
     assert document["promptFeedback"]["blockReason"] == "SAFETY"
     assert "candidates" not in document
     assert chunks == [document]
-    assert tags == [(Tag.STOP, 0)]
+    assert tags == [(FrameTag.STOP, 0)]
 
 
 @pytest.mark.parametrize(
-    ("stop", "reason"), [(Stop.TOOL_USE, "MALFORMED_FUNCTION_CALL"), (Stop.LENGTH, "MAX_TOKENS")]
+    ("stop", "reason"),
+    [(SimStopReason.TOOL_USE, "MALFORMED_FUNCTION_CALL"), (SimStopReason.LENGTH, "MAX_TOKENS")],
 )
-def test_a_call_that_is_no_json_object_does_not_arrive(stop: Stop, reason: str) -> None:
-    document, chunks, _ = written(reply(Text(("a",)), ToolUse("c", "look", ('{"a":',)), stop=stop))
+def test_a_call_that_is_no_json_object_does_not_arrive(stop: SimStopReason, reason: str) -> None:
+    document, chunks, _ = written(reply(TextPart(("a",)), ToolUsePart("c", "look", ('{"a":',)), stop=stop))
     for each in (document, chunks[-1]):
         assert each["candidates"][0]["finishReason"] == reason
     assert not any("functionCall" in part for chunk in [document, *chunks] for part in parts_of(chunk))
@@ -737,17 +756,17 @@ def test_streams_are_events_or_the_items_of_an_array() -> None:
     array = ask(body, name="streamGenerateContent")
     assert GEMINI.media_type(events) == "text/event-stream"
     assert GEMINI.media_type(array) == "application/json"
-    assert GEMINI.frames(array, reply(Text(("a",))))[-1].tag is Tag.END
+    assert GEMINI.frames(array, reply(TextPart(("a",))))[-1].tag is FrameTag.END
 
 
 @pytest.mark.parametrize("sse", [True, False])
 def test_what_is_changed_in_a_stream_on_its_way_is_found_in_either_form(sse: bool) -> None:
-    _, chunks, _ = written(reply(Text(("a", "b"))), sse=sse)
+    _, chunks, _ = written(reply(TextPart(("a", "b"))), sse=sse)
     request = ask({"contents": [said("a")]}, name="streamGenerateContent", **({"alt": "sse"} if sse else {}))
-    frames = [without_usage(frame.data) for frame in GEMINI.frames(request, reply(Text(("a", "b"))))]
+    frames = [strip_usage(frame.data) for frame in GEMINI.frames(request, reply(TextPart(("a", "b"))))]
     assert b"usageMetadata" not in b"".join(frames)
     assert b"responseId" in frames[0]
-    assert replaced(frames[1], "no JSON") == frames[1].replace(
+    assert replace_text(frames[1], "no JSON") == frames[1].replace(
         json.dumps(
             {name: value for name, value in chunks[1].items() if name != "usageMetadata"},
             separators=(",", ":"),
@@ -762,29 +781,29 @@ def test_what_is_changed_in_a_stream_on_its_way_is_found_in_either_form(sse: boo
 @pytest.mark.parametrize(
     ("kind", "status", "name"),
     [
-        (ErrorKind.INVALID_REQUEST, 400, "INVALID_ARGUMENT"),
-        (ErrorKind.AUTHENTICATION, 400, "INVALID_ARGUMENT"),
-        (ErrorKind.TOO_LARGE, 400, "INVALID_ARGUMENT"),
-        (ErrorKind.PERMISSION, 403, "PERMISSION_DENIED"),
-        (ErrorKind.NOT_FOUND, 404, "NOT_FOUND"),
-        (ErrorKind.METHOD_NOT_ALLOWED, 405, "UNIMPLEMENTED"),
-        (ErrorKind.CONFLICT, 409, "ABORTED"),
-        (ErrorKind.BILLING, 429, "RESOURCE_EXHAUSTED"),
-        (ErrorKind.RATE_LIMIT, 429, "RESOURCE_EXHAUSTED"),
-        (ErrorKind.SERVER, 500, "INTERNAL"),
-        (ErrorKind.UNAVAILABLE, 503, "UNAVAILABLE"),
-        (ErrorKind.OVERLOADED, 503, "UNAVAILABLE"),
-        (ErrorKind.TIMEOUT, 504, "DEADLINE_EXCEEDED"),
+        (ApiErrorKind.INVALID_REQUEST, 400, "INVALID_ARGUMENT"),
+        (ApiErrorKind.AUTHENTICATION, 400, "INVALID_ARGUMENT"),
+        (ApiErrorKind.TOO_LARGE, 400, "INVALID_ARGUMENT"),
+        (ApiErrorKind.PERMISSION, 403, "PERMISSION_DENIED"),
+        (ApiErrorKind.NOT_FOUND, 404, "NOT_FOUND"),
+        (ApiErrorKind.METHOD_NOT_ALLOWED, 405, "UNIMPLEMENTED"),
+        (ApiErrorKind.CONFLICT, 409, "ABORTED"),
+        (ApiErrorKind.BILLING, 429, "RESOURCE_EXHAUSTED"),
+        (ApiErrorKind.RATE_LIMIT, 429, "RESOURCE_EXHAUSTED"),
+        (ApiErrorKind.SERVER, 500, "INTERNAL"),
+        (ApiErrorKind.UNAVAILABLE, 503, "UNAVAILABLE"),
+        (ApiErrorKind.OVERLOADED, 503, "UNAVAILABLE"),
+        (ApiErrorKind.TIMEOUT, 504, "DEADLINE_EXCEEDED"),
     ],
 )
-def test_every_kind_of_error_has_its_code_and_status(kind: ErrorKind, status: int, name: str) -> None:
+def test_every_kind_of_error_has_its_code_and_status(kind: ApiErrorKind, status: int, name: str) -> None:
     document = GEMINI.error(ApiError(kind, "why"), "r", 0.0)
     body = json.loads(document.body)["error"]
     assert (document.status, body["code"], body["status"], body["message"]) == (status, status, name, "why")
 
 
 def test_when_to_come_back_is_said_in_the_body_and_in_no_header() -> None:
-    document = GEMINI.error(ApiError(ErrorKind.RATE_LIMIT, "slow", retry=RetryHint(52.5)), "r", 0.0)
+    document = GEMINI.error(ApiError(ApiErrorKind.RATE_LIMIT, "slow", retry=RetryHint(52.5)), "r", 0.0)
     details = {
         each["@type"].rpartition(".")[2]: each for each in json.loads(document.body)["error"]["details"]
     }
@@ -797,24 +816,24 @@ def test_when_to_come_back_is_said_in_the_body_and_in_no_header() -> None:
     ("message", "quota"), [("2 tokens left", "Tokens"), ("no more requests", "Requests")]
 )
 def test_an_exhausted_quota_is_named(message: str, quota: str) -> None:
-    details = error_of(ApiError(ErrorKind.RATE_LIMIT, message))["details"]
+    details = error_of(ApiError(ApiErrorKind.RATE_LIMIT, message))["details"]
     assert quota in details[0]["violations"][0]["quotaId"]
 
 
 def test_a_depleted_account_is_exhausted_for_good() -> None:
-    assert "details" not in error_of(ApiError(ErrorKind.BILLING, "credits are depleted"))
+    assert "details" not in error_of(ApiError(ApiErrorKind.BILLING, "credits are depleted"))
 
 
 def test_a_wrong_key_has_its_own_reason() -> None:
-    details = error_of(ApiError(ErrorKind.AUTHENTICATION, "no"))["details"]
+    details = error_of(ApiError(ApiErrorKind.AUTHENTICATION, "no"))["details"]
     assert details[0]["reason"] == "API_KEY_INVALID"
 
 
 @pytest.mark.parametrize("sse", [True, False])
 def test_an_error_in_a_stream_has_the_stream_s_form(sse: bool) -> None:
     request = ask({"contents": [said("a")]}, name="streamGenerateContent", **({"alt": "sse"} if sse else {}))
-    sent = GEMINI.frames(request, reply(Text(("a",))))[:1]
-    frame = GEMINI.error_frame(ApiError(ErrorKind.OVERLOADED, "busy"), "r", sent)
+    sent = GEMINI.frames(request, reply(TextPart(("a",))))[:1]
+    frame = GEMINI.error_frame(ApiError(ApiErrorKind.OVERLOADED, "busy"), "r", sent)
     if sse:
         assert json.loads(frame.removeprefix(b"data: "))["error"]["code"] == 503
         assert frame.endswith(b"\r\n\r\n")
@@ -857,7 +876,7 @@ def test_models_are_listed_page_by_page_and_found_by_name() -> None:
     assert card["name"] == f"models/{STRICT}"
     with pytest.raises(ApiError) as caught:
         other("models.get", service=service, model="nothing")
-    assert caught.value.kind is ErrorKind.NOT_FOUND
+    assert caught.value.kind is ApiErrorKind.NOT_FOUND
 
 
 LONG = "word " * 2_500
@@ -892,7 +911,7 @@ def test_stored_contents_expire_and_are_nobody_else_s() -> None:
     found = {"id": created["name"].removeprefix("cachedContents/")}
     with pytest.raises(ApiError) as caught:
         other("cachedContents.get", service=service, key="another", **found)
-    assert caught.value.kind is ErrorKind.PERMISSION
+    assert caught.value.kind is ApiErrorKind.PERMISSION
     assert other("cachedContents.list", service=service, key="another")["cachedContents"] == []
     service.time += 60
     with pytest.raises(ApiError) as caught:

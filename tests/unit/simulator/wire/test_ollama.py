@@ -5,31 +5,32 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.simulator.model import (
+from peripety.llmsim.provider_rules import models
+from peripety.llmsim.types import (
     Api,
     ApiError,
-    ErrorKind,
-    Message,
-    Reasoning,
-    Refusal,
-    Role,
-    Stop,
-    Tag,
-    Text,
-    Tool,
-    ToolCall,
-    ToolResult,
-    ToolUse,
-    Usage,
+    ApiErrorKind,
+    BilledUsage,
+    FrameTag,
+    ReasoningPart,
+    RefusalPart,
+    SimMessage,
+    SimRole,
+    SimStopReason,
+    SimTool,
+    SimToolCall,
+    SimToolResult,
+    TextPart,
+    ToolUsePart,
 )
-from peripety.simulator.truth import tokens
-from peripety.simulator.wire.ollama import Ollama
+from peripety.llmsim.wire.ollama.api import OllamaWire
 from support.wires import NOW, FakeService, call, reply
 
 if TYPE_CHECKING:
-    from peripety.simulator.model import Request
+    from peripety.llmsim.types import SimRequest
 
-WIRE = Ollama()
+
+WIRE = OllamaWire()
 HELLO: dict[str, Any] = {"model": "llama3", "messages": [{"role": "user", "content": "Hello"}]}
 TOOL = {
     "type": "function",
@@ -37,7 +38,7 @@ TOOL = {
 }
 
 
-def read(headers: dict[str, str] | None = None, /, name: str = "chat", **members: Any) -> Request:
+def read(headers: dict[str, str] | None = None, /, name: str = "chat", **members: Any) -> SimRequest:
     body = {**(HELLO if name == "chat" else {"model": "llama3"}), **members}
     return WIRE.request(call(WIRE, body, headers, name=name), FakeService())
 
@@ -46,7 +47,7 @@ def refusal(body: Any, name: str = "chat") -> str:
     answer = WIRE.other if name == "show" else WIRE.request
     with pytest.raises(ApiError) as caught:
         answer(call(WIRE, body, name=name), FakeService())
-    assert caught.value.kind is ErrorKind.INVALID_REQUEST
+    assert caught.value.kind is ApiErrorKind.INVALID_REQUEST
     return caught.value.message
 
 
@@ -76,16 +77,18 @@ def test_a_conversation_is_read_into_neutral_words() -> None:
         options={"num_predict": 50, "stop": ["STOP"]},
     )
     assert (request.api, request.model, request.system) == (Api.OLLAMA, "llama3", "Be brief.")
-    assert request.tools == (Tool("weather", "Tells it.", {"type": "object"}),)
+    assert request.tools == (SimTool("weather", "Tells it.", {"type": "object"}),)
     assert request.messages == (
-        Message(Role.USER, "Weather?"),
-        Message(Role.ASSISTANT, "", (ToolCall("weather", {"city": "Oslo"}), ToolCall("time", {}))),
-        Message(
-            Role.USER,
-            "Well?",
-            results=(ToolResult("sunny", name="weather"), ToolResult("noon", name="time")),
+        SimMessage(SimRole.USER, "Weather?"),
+        SimMessage(
+            SimRole.ASSISTANT, "", (SimToolCall("weather", {"city": "Oslo"}), SimToolCall("time", {}))
         ),
-        Message(Role.SYSTEM, "Be kind."),
+        SimMessage(
+            SimRole.USER,
+            "Well?",
+            results=(SimToolResult("sunny", name="weather"), SimToolResult("noon", name="time")),
+        ),
+        SimMessage(SimRole.SYSTEM, "Be kind."),
     )
     assert (request.max_tokens, request.stop) == (50, ("STOP",))
 
@@ -136,8 +139,8 @@ def test_what_does_not_fit_into_the_context_is_left_out_oldest_first() -> None:
 
 def test_a_prompt_alone_is_read_too() -> None:
     request = read(name="generate", prompt="Why?", system="Be brief.", stream=False)
-    assert (request.system, request.messages) == ("Be brief.", (Message(Role.USER, "Why?"),))
-    assert request.prompt.tokens == tokens.count("Be brief.") + tokens.count("Why?")
+    assert (request.system, request.messages) == ("Be brief.", (SimMessage(SimRole.USER, "Why?"),))
+    assert request.prompt.tokens == models.count_tokens("Be brief.") + models.count_tokens("Why?")
 
 
 @pytest.mark.parametrize(
@@ -198,12 +201,12 @@ def test_what_is_not_known_is_ignored() -> None:
 # ---- answers
 
 PARTS = (
-    Reasoning(("Let me ", "think."), "c2ln"),
-    Text(("Hel", "lo")),
-    ToolUse("a" * 24, "weather", ('{"city":', '"Oslo"}')),
-    ToolUse("b" * 24, "time", ()),
+    ReasoningPart(("Let me ", "think."), "c2ln"),
+    TextPart(("Hel", "lo")),
+    ToolUsePart("a" * 24, "weather", ('{"city":', '"Oslo"}')),
+    ToolUsePart("b" * 24, "time", ()),
 )
-USAGE = Usage(fresh=7, read=3, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=7, read=3, output=12, reasoning=4)
 CALLS = [
     {"function": {"name": "weather", "arguments": {"city": "Oslo"}}},
     {"function": {"name": "time", "arguments": {}}},
@@ -222,7 +225,7 @@ END = {
 
 
 def test_an_answer_that_is_not_streamed_is_one_object() -> None:
-    assert WIRE.document(read(), reply(*PARTS, stop=Stop.TOOL_USE, usage=USAGE)) == {
+    assert WIRE.document(read(), reply(*PARTS, stop=SimStopReason.TOOL_USE, usage=USAGE)) == {
         **CREATED,
         "message": {
             "role": "assistant",
@@ -235,7 +238,7 @@ def test_an_answer_that_is_not_streamed_is_one_object() -> None:
 
 
 def test_a_stream_is_lines_with_whole_calls_and_the_figures_in_the_last() -> None:
-    frames = WIRE.frames(read(), reply(*PARTS, stop=Stop.TOOL_USE, usage=USAGE))
+    frames = WIRE.frames(read(), reply(*PARTS, stop=SimStopReason.TOOL_USE, usage=USAGE))
     assert all(frame.data.endswith(b"}\n") and frame.data.count(b"\n") == 1 for frame in frames)
     lines = [json.loads(frame.data) for frame in frames]
     said: list[dict[str, Any]] = [
@@ -251,16 +254,16 @@ def test_a_stream_is_lines_with_whole_calls_and_the_figures_in_the_last() -> Non
     ]
     assert lines[-1] == {**CREATED, "message": {"role": "assistant", "content": ""}, **END}
     assert [frame.tag for frame in frames] == [
-        *[Tag.REASONING] * 2,
-        *[Tag.TEXT] * 2,
-        *[Tag.ARGUMENTS] * 2,
-        Tag.END,
+        *[FrameTag.REASONING] * 2,
+        *[FrameTag.TEXT] * 2,
+        *[FrameTag.ARGUMENTS] * 2,
+        FrameTag.END,
     ]
     assert [frame.tokens for frame in frames] == [2, 2, 1, 1, 2 + 4, 1, 0]
 
 
 def test_a_line_holds_nothing_that_may_be_taken_for_its_end() -> None:
-    data = WIRE.frames(read(), reply(Text(("<a\u2028b\u2029c&>",))))[0].data
+    data = WIRE.frames(read(), reply(TextPart(("<a\u2028b\u2029c&>",))))[0].data
     assert rb"\u003ca\u2028b\u2029c\u0026\u003e" in data
     assert json.loads(data)["message"]["content"] == "<a\u2028b\u2029c&>"
 
@@ -276,14 +279,14 @@ def test_a_prompts_answer_is_a_response() -> None:
 
 @pytest.mark.parametrize(
     ("stop", "reason"),
-    [(stop, "length" if stop is Stop.LENGTH else "stop") for stop in Stop],
+    [(stop, "length" if stop is SimStopReason.LENGTH else "stop") for stop in SimStopReason],
 )
-def test_only_a_lack_of_room_is_told_from_other_ends(stop: Stop, reason: str) -> None:
-    assert WIRE.document(read(), reply(Text(("x",)), stop=stop))["done_reason"] == reason
+def test_only_a_lack_of_room_is_told_from_other_ends(stop: SimStopReason, reason: str) -> None:
+    assert WIRE.document(read(), reply(TextPart(("x",)), stop=stop))["done_reason"] == reason
 
 
 def test_a_refusal_is_what_the_model_says() -> None:
-    document = WIRE.document(read(), reply(Refusal(("I can", "not.")), stop=Stop.REFUSAL))
+    document = WIRE.document(read(), reply(RefusalPart(("I can", "not.")), stop=SimStopReason.REFUSAL))
     assert document["message"]["content"] == "I cannot."
 
 
@@ -296,8 +299,8 @@ def test_without_anything_to_answer_a_model_is_loaded_or_unloaded(keep: Any, rea
         "done": True,
         "done_reason": reason,
     }
-    assert WIRE.document(request, reply(Text(("x",)))) == expected
-    assert [json.loads(frame.data) for frame in WIRE.frames(request, reply(Text(("x",))))] == [expected]
+    assert WIRE.document(request, reply(TextPart(("x",)))) == expected
+    assert [json.loads(frame.data) for frame in WIRE.frames(request, reply(TextPart(("x",))))] == [expected]
 
 
 # ---- errors and the rest
@@ -306,33 +309,33 @@ def test_without_anything_to_answer_a_model_is_loaded_or_unloaded(keep: Any, rea
 @pytest.mark.parametrize(
     ("kind", "status"),
     [
-        (ErrorKind.INVALID_REQUEST, 400),
-        (ErrorKind.BILLING, 402),
-        (ErrorKind.PERMISSION, 403),
-        (ErrorKind.NOT_FOUND, 404),
-        (ErrorKind.METHOD_NOT_ALLOWED, 405),
-        (ErrorKind.CONFLICT, 409),
-        (ErrorKind.TOO_LARGE, 413),
-        (ErrorKind.RATE_LIMIT, 429),
-        (ErrorKind.SERVER, 500),
-        (ErrorKind.UNAVAILABLE, 503),
-        (ErrorKind.OVERLOADED, 503),
-        (ErrorKind.TIMEOUT, 504),
+        (ApiErrorKind.INVALID_REQUEST, 400),
+        (ApiErrorKind.BILLING, 402),
+        (ApiErrorKind.PERMISSION, 403),
+        (ApiErrorKind.NOT_FOUND, 404),
+        (ApiErrorKind.METHOD_NOT_ALLOWED, 405),
+        (ApiErrorKind.CONFLICT, 409),
+        (ApiErrorKind.TOO_LARGE, 413),
+        (ApiErrorKind.RATE_LIMIT, 429),
+        (ApiErrorKind.SERVER, 500),
+        (ApiErrorKind.UNAVAILABLE, 503),
+        (ApiErrorKind.OVERLOADED, 503),
+        (ApiErrorKind.TIMEOUT, 504),
     ],
 )
-def test_an_error_is_a_text_with_a_status(kind: ErrorKind, status: int) -> None:
+def test_an_error_is_a_text_with_a_status(kind: ApiErrorKind, status: int) -> None:
     document = WIRE.error(ApiError(kind, "Oh."), "x", NOW)
     assert (document.status, json.loads(document.body), document.headers) == (status, {"error": "Oh."}, {})
 
 
 def test_who_is_not_known_is_told_where_to_sign_in() -> None:
-    document = WIRE.error(ApiError(ErrorKind.AUTHENTICATION, "unauthorized"), "x", NOW)
+    document = WIRE.error(ApiError(ApiErrorKind.AUTHENTICATION, "unauthorized"), "x", NOW)
     assert document.status == 401
     assert set(json.loads(document.body)) == {"error", "signin_url"}
 
 
 def test_an_error_in_a_stream_is_a_line_of_its_own() -> None:
-    assert WIRE.error_frame(ApiError(ErrorKind.SERVER, "Oh."), "x", ()) == b'{"error":"Oh."}\n'
+    assert WIRE.error_frame(ApiError(ApiErrorKind.SERVER, "Oh."), "x", ()) == b'{"error":"Oh."}\n'
 
 
 def test_a_server_tells_its_version_its_models_and_any_model_that_is_asked_for() -> None:

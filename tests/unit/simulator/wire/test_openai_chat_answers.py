@@ -5,34 +5,34 @@ from typing import Any
 
 import pytest
 
-from peripety.simulator.model import (
+from peripety.llmsim.provider_rules.limits import BucketState, RateAllowance
+from peripety.llmsim.types import (
     ApiError,
-    ErrorKind,
-    Reasoning,
-    Refusal,
-    Reply,
+    ApiErrorKind,
+    BilledUsage,
+    FrameTag,
+    ReasoningPart,
+    RefusalPart,
     RetryForm,
     RetryHint,
-    Stop,
-    Tag,
-    Text,
-    ToolUse,
-    Usage,
+    SimReply,
+    SimStopReason,
+    TextPart,
+    ToolUsePart,
 )
-from peripety.simulator.truth.limits import Allowance, Bucket
-from peripety.simulator.wire.openai.answers import duration
-from peripety.simulator.wire.openai_chat import OpenAiChat
+from peripety.llmsim.wire.openai.api import OpenAiChat
+from peripety.llmsim.wire.openai.chat_response import format_duration
 from support.wires import NOW, FakeService, call, reply
 
 WIRE = OpenAiChat()
 SERVICE = FakeService()
 PARTS = (
-    Reasoning(("Let me ", "think."), "c2ln"),
-    Text(("Hel", "lo")),
-    ToolUse("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}')),
-    ToolUse("b" * 24, "time", ("{}",)),
+    ReasoningPart(("Let me ", "think."), "c2ln"),
+    TextPart(("Hel", "lo")),
+    ToolUsePart("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}')),
+    ToolUsePart("b" * 24, "time", ("{}",)),
 )
-USAGE = Usage(fresh=3, read=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=3, read=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
 
 
 def request(**members: Any) -> Any:
@@ -40,25 +40,27 @@ def request(**members: Any) -> Any:
     return WIRE.request(call(WIRE, body), SERVICE)
 
 
-def document(answer: Reply, **members: Any) -> Any:
+def document(answer: SimReply, **members: Any) -> Any:
     return WIRE.document(request(**members), answer)
 
 
-def chunks(answer: Reply, **members: Any) -> list[dict[str, Any]]:
+def chunks(answer: SimReply, **members: Any) -> list[dict[str, Any]]:
     frames = WIRE.frames(request(stream=True, **members), answer)
     assert frames[-1].data == b"data: [DONE]\n\n"
-    assert frames[-1].tag is Tag.END
+    assert frames[-1].tag is FrameTag.END
     texts = [frame.data.decode() for frame in frames[:-1]]
     assert all(text.startswith("data: ") and text.endswith("\n\n") for text in texts)
     return [json.loads(text.removeprefix("data: ")) for text in texts]
 
 
-def deltas(answer: Reply, **members: Any) -> list[Any]:
+def deltas(answer: SimReply, **members: Any) -> list[Any]:
     return [each["choices"][0]["delta"] for each in chunks(answer, **members) if each["choices"]]
 
 
 def test_a_completion_has_all_that_is_documented() -> None:
-    answer = document(reply(*PARTS, model="gpt-6-sol", stop=Stop.TOOL_USE, usage=USAGE), service_tier="fast")
+    answer = document(
+        reply(*PARTS, model="gpt-6-sol", stop=SimStopReason.TOOL_USE, usage=USAGE), service_tier="fast"
+    )
     fingerprint = answer.pop("system_fingerprint")
     assert fingerprint.startswith("fp_")
     assert answer == {
@@ -108,13 +110,13 @@ def test_a_completion_has_all_that_is_documented() -> None:
 
 
 def test_an_answer_of_calls_alone_has_no_content() -> None:
-    message = document(reply(PARTS[2], stop=Stop.TOOL_USE))["choices"][0]["message"]
+    message = document(reply(PARTS[2], stop=SimStopReason.TOOL_USE))["choices"][0]["message"]
     assert message["content"] is None
-    assert deltas(reply(PARTS[2], stop=Stop.TOOL_USE))[0]["content"] is None
+    assert deltas(reply(PARTS[2], stop=SimStopReason.TOOL_USE))[0]["content"] is None
 
 
 def test_a_refusal_has_a_field_of_its_own() -> None:
-    answer = reply(Refusal(("I ", "can't.")), stop=Stop.REFUSAL)
+    answer = reply(RefusalPart(("I ", "can't.")), stop=SimStopReason.REFUSAL)
     choice = document(answer)["choices"][0]
     assert (choice["message"]["content"], choice["message"]["refusal"]) == (None, "I can't.")
     assert choice["finish_reason"] == "stop"
@@ -124,23 +126,23 @@ def test_a_refusal_has_a_field_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("stop", "reason"),
     [
-        (Stop.END, "stop"),
-        (Stop.STOP_SEQUENCE, "stop"),
-        (Stop.REFUSAL, "stop"),
-        (Stop.TOOL_USE, "tool_calls"),
-        (Stop.LENGTH, "length"),
-        (Stop.CONTENT_FILTER, "content_filter"),
+        (SimStopReason.END, "stop"),
+        (SimStopReason.STOP_SEQUENCE, "stop"),
+        (SimStopReason.REFUSAL, "stop"),
+        (SimStopReason.TOOL_USE, "tool_calls"),
+        (SimStopReason.LENGTH, "length"),
+        (SimStopReason.CONTENT_FILTER, "content_filter"),
     ],
 )
-def test_each_reason_to_stop_has_a_name(stop: Stop, reason: str) -> None:
-    answer = reply(Text(("x",)), stop=stop)
+def test_each_reason_to_stop_has_a_name(stop: SimStopReason, reason: str) -> None:
+    answer = reply(TextPart(("x",)), stop=stop)
     assert document(answer)["choices"][0]["finish_reason"] == reason
     reasons = [each["choices"][0]["finish_reason"] for each in chunks(answer)]
     assert reasons == [*[None] * (len(reasons) - 1), reason]
 
 
 def test_a_stream_has_the_role_first_and_each_call_begins_with_its_name() -> None:
-    assert deltas(reply(*PARTS, stop=Stop.TOOL_USE)) == [
+    assert deltas(reply(*PARTS, stop=SimStopReason.TOOL_USE)) == [
         {"role": "assistant", "content": "", "refusal": None},
         {"content": "Hel"},
         {"content": "lo"},
@@ -172,7 +174,7 @@ def test_a_stream_has_the_role_first_and_each_call_begins_with_its_name() -> Non
 
 
 def test_usage_is_streamed_only_when_it_is_asked_for() -> None:
-    answer = reply(Text(("x",)), usage=USAGE)
+    answer = reply(TextPart(("x",)), usage=USAGE)
     assert all("usage" not in each for each in chunks(answer))
     *rest, last = chunks(answer, stream_options={"include_usage": True})
     assert all(each["usage"] is None for each in rest)
@@ -181,7 +183,7 @@ def test_usage_is_streamed_only_when_it_is_asked_for() -> None:
 
 
 def test_padding_is_streamed_only_when_it_is_asked_for() -> None:
-    answer = reply(Text(("x", "yy")))
+    answer = reply(TextPart(("x", "yy")))
     assert all("obfuscation" not in each for each in chunks(answer))
     padded = chunks(answer, stream_options={"include_obfuscation": True})
     assert all(each["obfuscation"] for each in padded)
@@ -191,8 +193,8 @@ def test_padding_is_streamed_only_when_it_is_asked_for() -> None:
 def test_frames_are_tagged_and_bring_every_token() -> None:
     frames = WIRE.frames(request(stream=True, stream_options={"include_usage": True}), reply(*PARTS))
     assert [frame.tag for frame in frames] == [
-        Tag.START, Tag.TEXT, Tag.TEXT, Tag.PART, Tag.ARGUMENTS, Tag.ARGUMENTS, Tag.PART, Tag.ARGUMENTS,
-        Tag.STOP, Tag.USAGE, Tag.END,
+        FrameTag.START, FrameTag.TEXT, FrameTag.TEXT, FrameTag.PART, FrameTag.ARGUMENTS, FrameTag.ARGUMENTS, FrameTag.PART, FrameTag.ARGUMENTS,
+        FrameTag.STOP, FrameTag.USAGE, FrameTag.END,
     ]  # fmt: skip
     # thoughts 4, "Hello" 2, "weather" 2 and its arguments 4, "time" 1 and its arguments 1
     assert sum(frame.tokens for frame in frames) == 14
@@ -205,27 +207,32 @@ def test_frames_are_tagged_and_bring_every_token() -> None:
 @pytest.mark.parametrize(
     ("error", "status", "type_", "code"),
     [
-        (ApiError(ErrorKind.INVALID_REQUEST, "m"), 400, "invalid_request_error", None),
-        (ApiError(ErrorKind.AUTHENTICATION, "m"), 401, "invalid_request_error", "invalid_api_key"),
-        (ApiError(ErrorKind.BILLING, "m"), 429, "insufficient_quota", "insufficient_quota"),
+        (ApiError(ApiErrorKind.INVALID_REQUEST, "m"), 400, "invalid_request_error", None),
+        (ApiError(ApiErrorKind.AUTHENTICATION, "m"), 401, "invalid_request_error", "invalid_api_key"),
+        (ApiError(ApiErrorKind.BILLING, "m"), 429, "insufficient_quota", "insufficient_quota"),
         (
-            ApiError(ErrorKind.BILLING, "m", code="credit_balance_exhausted"),
+            ApiError(ApiErrorKind.BILLING, "m", code="credit_balance_exhausted"),
             429,
             "insufficient_quota",
             "credit_balance_exhausted",
         ),
-        (ApiError(ErrorKind.PERMISSION, "m"), 403, "invalid_request_error", None),
-        (ApiError(ErrorKind.NOT_FOUND, "m"), 404, "invalid_request_error", None),
-        (ApiError(ErrorKind.METHOD_NOT_ALLOWED, "m"), 405, "invalid_request_error", "method_not_supported"),
-        (ApiError(ErrorKind.CONFLICT, "m"), 409, "invalid_request_error", None),
-        (ApiError(ErrorKind.TOO_LARGE, "m"), 413, "invalid_request_error", "request_too_large"),
-        (ApiError(ErrorKind.RATE_LIMIT, "m"), 429, "requests", "rate_limit_exceeded"),
-        (ApiError(ErrorKind.RATE_LIMIT, "on tokens per min (TPM)"), 429, "tokens", "rate_limit_exceeded"),
-        (ApiError(ErrorKind.RATE_LIMIT, "m", code="slow_down"), 429, "requests", "slow_down"),
-        (ApiError(ErrorKind.SERVER, "m"), 500, "server_error", None),
-        (ApiError(ErrorKind.UNAVAILABLE, "m"), 503, "service_unavailable_error", None),
-        (ApiError(ErrorKind.OVERLOADED, "m"), 503, "service_unavailable_error", "server_is_overloaded"),
-        (ApiError(ErrorKind.TIMEOUT, "m"), 504, "server_error", "timeout"),
+        (ApiError(ApiErrorKind.PERMISSION, "m"), 403, "invalid_request_error", None),
+        (ApiError(ApiErrorKind.NOT_FOUND, "m"), 404, "invalid_request_error", None),
+        (
+            ApiError(ApiErrorKind.METHOD_NOT_ALLOWED, "m"),
+            405,
+            "invalid_request_error",
+            "method_not_supported",
+        ),
+        (ApiError(ApiErrorKind.CONFLICT, "m"), 409, "invalid_request_error", None),
+        (ApiError(ApiErrorKind.TOO_LARGE, "m"), 413, "invalid_request_error", "request_too_large"),
+        (ApiError(ApiErrorKind.RATE_LIMIT, "m"), 429, "requests", "rate_limit_exceeded"),
+        (ApiError(ApiErrorKind.RATE_LIMIT, "on tokens per min (TPM)"), 429, "tokens", "rate_limit_exceeded"),
+        (ApiError(ApiErrorKind.RATE_LIMIT, "m", code="slow_down"), 429, "requests", "slow_down"),
+        (ApiError(ApiErrorKind.SERVER, "m"), 500, "server_error", None),
+        (ApiError(ApiErrorKind.UNAVAILABLE, "m"), 503, "service_unavailable_error", None),
+        (ApiError(ApiErrorKind.OVERLOADED, "m"), 503, "service_unavailable_error", "server_is_overloaded"),
+        (ApiError(ApiErrorKind.TIMEOUT, "m"), 504, "server_error", "timeout"),
     ],
 )
 def test_each_error_has_a_status_a_type_and_a_code(
@@ -239,7 +246,7 @@ def test_each_error_has_a_status_a_type_and_a_code(
 
 
 def test_every_kind_of_error_can_be_told() -> None:
-    for kind in ErrorKind:
+    for kind in ApiErrorKind:
         assert WIRE.error(ApiError(kind, "m"), "0" * 24, NOW).status >= 400
 
 
@@ -253,11 +260,11 @@ def test_every_kind_of_error_can_be_told() -> None:
     ],
 )
 def test_an_error_says_when_to_come_back(hint: RetryHint | None, headers: dict[str, str]) -> None:
-    assert WIRE.error(ApiError(ErrorKind.RATE_LIMIT, "m", retry=hint), "0" * 24, NOW).headers == headers
+    assert WIRE.error(ApiError(ApiErrorKind.RATE_LIMIT, "m", retry=hint), "0" * 24, NOW).headers == headers
 
 
 def test_an_error_in_a_stream_stands_where_a_chunk_would() -> None:
-    frame = WIRE.error_frame(ApiError(ErrorKind.OVERLOADED, "m"), "0" * 24, ())
+    frame = WIRE.error_frame(ApiError(ApiErrorKind.OVERLOADED, "m"), "0" * 24, ())
     assert json.loads(frame.removeprefix(b"data: ")) == {
         "error": {
             "message": "m",
@@ -276,7 +283,7 @@ def test_headers_tell_the_id_and_what_is_left() -> None:
         "x-request-id": "req_" + "0" * 24,
         "openai-version": "2020-10-01",
     }
-    allowance = Allowance(requests=Bucket(60, 59, 1.0), tokens=Bucket(1000, 0, 360.0))
+    allowance = RateAllowance(requests=BucketState(60, 59, 1.0), tokens=BucketState(1000, 0, 360.0))
     told = WIRE.headers("0" * 24, allowance, NOW)
     assert {name: value for name, value in told.items() if name.startswith("x-ratelimit")} == {
         "x-ratelimit-limit-requests": "60",
@@ -302,7 +309,7 @@ def test_headers_tell_the_id_and_what_is_left() -> None:
     ],
 )
 def test_a_time_span_is_written_as_short_as_it_can_be(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text
 
 
 def test_models_are_listed_and_shown() -> None:
@@ -321,4 +328,4 @@ def test_models_are_listed_and_shown() -> None:
 def test_a_model_that_is_not_there_is_not_shown() -> None:
     with pytest.raises(ApiError, match="The model 'nobody' does not exist") as raised:
         WIRE.other(call(WIRE, name="model", params={"model": "nobody"}), SERVICE)
-    assert (raised.value.kind, raised.value.code) == (ErrorKind.NOT_FOUND, "model_not_found")
+    assert (raised.value.kind, raised.value.code) == (ApiErrorKind.NOT_FOUND, "model_not_found")

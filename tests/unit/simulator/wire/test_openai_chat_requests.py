@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from peripety.simulator.model import (
+from peripety.llmsim.types import (
     ApiError,
-    ErrorKind,
-    Marker,
-    Message,
-    Request,
-    Role,
-    Section,
-    Tool,
-    ToolCall,
-    ToolResult,
+    ApiErrorKind,
+    CacheBreakpoint,
+    CacheSection,
+    SimMessage,
+    SimRequest,
+    SimRole,
+    SimTool,
+    SimToolCall,
+    SimToolResult,
 )
-from peripety.simulator.wire.openai_chat import OpenAiChat
+from peripety.llmsim.wire.openai.api import OpenAiChat
 from support.wires import FakeService, call
 
 WIRE = OpenAiChat()
@@ -46,7 +46,7 @@ def result(call_id: str, text: str = "sunny") -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
-def read(*messages: Any, headers: dict[str, str] | None = None, **members: Any) -> Request:
+def read(*messages: Any, headers: dict[str, str] | None = None, **members: Any) -> SimRequest:
     body = {"model": MODEL, "messages": messages or [USER], **members}
     return WIRE.request(call(WIRE, body, headers), FakeService())
 
@@ -80,37 +80,37 @@ def test_a_conversation_is_read_with_calls_results_and_instructions() -> None:
     )
     assert request.system == "Be brief.\nBe kind."
     assert request.messages == (
-        Message(Role.USER, "Hello"),
-        Message(
-            Role.ASSISTANT,
+        SimMessage(SimRole.USER, "Hello"),
+        SimMessage(
+            SimRole.ASSISTANT,
             calls=(
-                ToolCall("weather", {"city": "Oslo"}, "call_1"),
-                ToolCall("weather", {"city": "Rome"}, "call_2"),
+                SimToolCall("weather", {"city": "Oslo"}, "call_1"),
+                SimToolCall("weather", {"city": "Rome"}, "call_2"),
             ),
         ),
-        Message(
-            Role.USER,
+        SimMessage(
+            SimRole.USER,
             "And now?",
-            results=(ToolResult("rain", "call_2", "weather"), ToolResult("sunny", "call_1", "weather")),
+            results=(SimToolResult("rain", "call_2", "weather"), SimToolResult("sunny", "call_1", "weather")),
         ),
-        Message(Role.ASSISTANT, "Still."),
-        Message(Role.SYSTEM, "Be briefer."),
-        Message(Role.USER, "a\nb"),
+        SimMessage(SimRole.ASSISTANT, "Still."),
+        SimMessage(SimRole.SYSTEM, "Be briefer."),
+        SimMessage(SimRole.USER, "a\nb"),
     )
     assert request.tools == (
-        Tool("weather", "Tells the weather", WEATHER["function"]["parameters"]),  # type: ignore[index]
+        SimTool("weather", "Tells the weather", WEATHER["function"]["parameters"]),  # type: ignore[index]
     )
 
 
 def test_a_refusal_is_what_the_model_said() -> None:
     request = read(USER, {"role": "assistant", "refusal": "I can't."}, USER)
-    assert request.messages[1] == Message(Role.ASSISTANT, "I can't.")
+    assert request.messages[1] == SimMessage(SimRole.ASSISTANT, "I can't.")
 
 
 def test_arguments_that_are_no_json_are_read_as_nothing() -> None:
     broken = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"ci'}}
     request = read(USER, {"role": "assistant", "tool_calls": [broken]}, result("call_1"))
-    assert request.messages[1].calls == (ToolCall("weather", None, "call_1"),)
+    assert request.messages[1].calls == (SimToolCall("weather", None, "call_1"),)
 
 
 def test_what_the_sdk_has_parsed_may_be_sent_back() -> None:
@@ -196,7 +196,11 @@ def test_blocks_stand_in_the_order_of_the_cached_prefix() -> None:
         tools=[WEATHER],
     )
     blocks = request.prompt.blocks
-    assert [block.section for block in blocks] == [Section.TOOLS, Section.SYSTEM, *[Section.MESSAGES] * 6]
+    assert [block.section for block in blocks] == [
+        CacheSection.TOOLS,
+        CacheSection.SYSTEM,
+        *[CacheSection.MESSAGES] * 6,
+    ]
     assert [block.message for block in blocks] == [-1, 0, 1, 1, 2, 2, 3, 4]
     # "Hello" and "there" are two tokens each, and where their message begins counts three.
     assert [block.tokens for block in blocks[2:4]] == [5, 2]
@@ -213,13 +217,15 @@ def test_the_same_words_of_others_are_another_block() -> None:
 
 
 def test_breakpoints_mark_blocks_and_are_no_part_of_them() -> None:
-    def with_part(**members: Any) -> Request:
+    def with_part(**members: Any) -> SimRequest:
         return read({"role": "user", "content": [{"type": "text", "text": "Hello", **members}]})
 
     marked = with_part(prompt_cache_breakpoint={"mode": "explicit", "ttl": "12h"}).prompt.blocks[0]
     plain = with_part().prompt.blocks[0]
-    assert marked.marker == Marker("12h")
-    assert with_part(prompt_cache_breakpoint={"mode": "explicit"}).prompt.blocks[0].marker == Marker("")
+    assert marked.marker == CacheBreakpoint("12h")
+    assert with_part(prompt_cache_breakpoint={"mode": "explicit"}).prompt.blocks[0].marker == CacheBreakpoint(
+        ""
+    )
     assert plain.marker is None
     assert marked.content == plain.content
 
@@ -559,7 +565,7 @@ def test_a_result_of_an_unknown_call_is_refused() -> None:
 def test_probabilities_are_refused_as_models_that_reason_do() -> None:
     with pytest.raises(ApiError) as raised:
         read(logprobs=True)
-    assert raised.value.kind is ErrorKind.PERMISSION
+    assert raised.value.kind is ApiErrorKind.PERMISSION
 
 
 def test_a_strict_tool_needs_a_strict_schema() -> None:

@@ -6,45 +6,45 @@ from typing import Any
 
 import pytest
 
-from peripety.simulator.chance import signature
-from peripety.simulator.model import (
+from peripety.llmsim.determinism import make_signature
+from peripety.llmsim.types import (
     ApiError,
-    ErrorKind,
-    Marker,
-    Message,
-    Reasoning,
-    Refusal,
-    Reply,
-    Request,
-    Role,
-    Section,
-    Stop,
-    Tag,
-    Text,
-    Tool,
-    ToolCall,
-    ToolResult,
-    ToolUse,
-    Usage,
+    ApiErrorKind,
+    BilledUsage,
+    CacheBreakpoint,
+    CacheSection,
+    FrameTag,
+    ReasoningPart,
+    RefusalPart,
+    SimMessage,
+    SimReply,
+    SimRequest,
+    SimRole,
+    SimStopReason,
+    SimTool,
+    SimToolCall,
+    SimToolResult,
+    TextPart,
+    ToolUsePart,
 )
-from peripety.simulator.wire.openai_responses import OpenAiResponses
+from peripety.llmsim.wire.openai.api import OpenAiResponses
 from support.wires import NOW, FakeService, call, reply
 
 WIRE = OpenAiResponses()
 MODEL = "gpt-6-sol"
 KEY = {"authorization": "Bearer sk-1"}
 ID = "resp_0123456789abcdef01234567"
-SIGNED = signature("Let me think.")
-THOUGHT = Reasoning(("Let me ", "think."), SIGNED)
-PROSE = Text(("Hel", "lo"))
-USE = ToolUse("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}'))
+SIGNED = make_signature("Let me think.")
+THOUGHT = ReasoningPart(("Let me ", "think."), SIGNED)
+PROSE = TextPart(("Hel", "lo"))
+USE = ToolUsePart("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}'))
 CALL = {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": '{"city":"Oslo"}'}
 OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "sunny"}
 WEATHER = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
-USAGE = Usage(fresh=3, read=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=3, read=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
 
 
-def read(given: Any = "Hello", service: FakeService | None = None, **members: Any) -> Request:
+def read(given: Any = "Hello", service: FakeService | None = None, **members: Any) -> SimRequest:
     body = {"model": MODEL, "input": given, **members}
     return WIRE.request(call(WIRE, body, KEY), service or FakeService())
 
@@ -61,11 +61,11 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def document(answer: Reply, **members: Any) -> Any:
+def document(answer: SimReply, **members: Any) -> Any:
     return WIRE.document(read(**members), answer)
 
 
-def events(answer: Reply, **members: Any) -> list[dict[str, Any]]:
+def events(answer: SimReply, **members: Any) -> list[dict[str, Any]]:
     found = []
     for number, frame in enumerate(WIRE.frames(read(stream=True, **members), answer)):
         name, data, *end = frame.data.decode().split("\n")
@@ -82,7 +82,7 @@ def events(answer: Reply, **members: Any) -> list[dict[str, Any]]:
 
 def test_a_text_is_what_the_user_says() -> None:
     request = read("Hello", instructions="Be kind.")
-    assert (request.system, request.messages) == ("Be kind.", (Message(Role.USER, "Hello"),))
+    assert (request.system, request.messages) == ("Be kind.", (SimMessage(SimRole.USER, "Hello"),))
     assert read([user("Hello")]).prompt == read("Hello").prompt
 
 
@@ -107,17 +107,17 @@ def test_items_are_read_with_calls_and_outputs() -> None:
     )
     assert request.system == "Be kind."
     assert request.messages == (
-        Message(Role.USER, "Hello"),
-        Message(Role.ASSISTANT, "Wait.", calls=(ToolCall("weather", {"city": "Oslo"}, "call_1"),)),
-        Message(Role.USER, "And now?", results=(ToolResult("sunny", "call_1", "weather"),)),
+        SimMessage(SimRole.USER, "Hello"),
+        SimMessage(SimRole.ASSISTANT, "Wait.", calls=(SimToolCall("weather", {"city": "Oslo"}, "call_1"),)),
+        SimMessage(SimRole.USER, "And now?", results=(SimToolResult("sunny", "call_1", "weather"),)),
     )
-    assert request.tools == (Tool("weather", "", WEATHER["parameters"]),)  # type: ignore[arg-type]
+    assert request.tools == (SimTool("weather", "", WEATHER["parameters"]),)  # type: ignore[arg-type]
 
 
 def test_an_output_may_be_made_of_parts() -> None:
     parts = [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]
     request = read([CALL, {**OUTPUT, "output": parts}])
-    assert request.messages[-1].results == (ToolResult("a\nb", "call_1", "weather"),)
+    assert request.messages[-1].results == (SimToolResult("a\nb", "call_1", "weather"),)
 
 
 def test_formats_and_limits_are_read() -> None:
@@ -132,20 +132,20 @@ def test_formats_and_limits_are_read() -> None:
 def test_hosted_tools_are_accepted_and_never_called() -> None:
     request = read(tools=[{"type": "web_search"}, WEATHER])
     assert [tool.name for tool in request.tools] == ["weather"]
-    assert [block.section for block in request.prompt.blocks[:2]] == [Section.TOOLS, Section.TOOLS]
+    assert [block.section for block in request.prompt.blocks[:2]] == [CacheSection.TOOLS, CacheSection.TOOLS]
 
 
 def test_a_prewarmed_prompt_gets_no_answer() -> None:
     options: dict[str, Any] = {"prompt_cache_options": {"prewarm": True}}
     assert read(**options).max_tokens == 0
-    assert document(reply(stop=Stop.LENGTH), **options)["status"] == "completed"
+    assert document(reply(stop=SimStopReason.LENGTH), **options)["status"] == "completed"
 
 
 def test_breakpoints_and_controls_are_for_the_cache() -> None:
     part = {"type": "input_text", "text": "x", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}
     options = {"mode": "explicit", "ttl": "12h"}
     request = read([{"role": "user", "content": [part]}], prompt_cache_options=options, prompt_cache_key="k")
-    assert request.prompt.blocks[0].marker == Marker("12h")
+    assert request.prompt.blocks[0].marker == CacheBreakpoint("12h")
     assert request.prompt.controls == {"prompt_cache_key": "k", "prompt_cache_options": options}
 
 
@@ -309,7 +309,7 @@ def test_a_fault_is_told_as_the_provider_tells_it(
 
 def test_a_response_has_its_items_and_repeats_the_request() -> None:
     answer = document(
-        reply(THOUGHT, PROSE, USE, model=MODEL, stop=Stop.TOOL_USE, usage=USAGE),
+        reply(THOUGHT, PROSE, USE, model=MODEL, stop=SimStopReason.TOOL_USE, usage=USAGE),
         tools=[WEATHER],
         instructions="Be kind.",
         reasoning={"effort": "low", "summary": "auto"},
@@ -366,9 +366,10 @@ def test_thoughts_are_summarized_only_for_those_who_ask() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "reason"), [(Stop.LENGTH, "max_output_tokens"), (Stop.CONTENT_FILTER, "content_filter")]
+    ("stop", "reason"),
+    [(SimStopReason.LENGTH, "max_output_tokens"), (SimStopReason.CONTENT_FILTER, "content_filter")],
 )
-def test_an_answer_that_is_cut_off_is_incomplete(stop: Stop, reason: str) -> None:
+def test_an_answer_that_is_cut_off_is_incomplete(stop: SimStopReason, reason: str) -> None:
     cut = reply(THOUGHT, PROSE, stop=stop)
     answer = document(cut)
     assert (answer["status"], answer["incomplete_details"]) == ("incomplete", {"reason": reason})
@@ -377,7 +378,7 @@ def test_an_answer_that_is_cut_off_is_incomplete(stop: Stop, reason: str) -> Non
 
 
 def test_a_refusal_is_a_part_of_its_own() -> None:
-    answer = reply(Refusal(("I ", "can't.")), stop=Stop.REFUSAL)
+    answer = reply(RefusalPart(("I ", "can't.")), stop=SimStopReason.REFUSAL)
     assert document(answer)["output"][0]["content"] == [{"type": "refusal", "refusal": "I can't."}]
     assert [event["type"] for event in events(answer)][3:8] == [
         "response.content_part.added",
@@ -389,7 +390,7 @@ def test_a_refusal_is_a_part_of_its_own() -> None:
 
 
 def test_events_come_in_the_documented_order() -> None:
-    answer = reply(THOUGHT, PROSE, USE, stop=Stop.TOOL_USE)
+    answer = reply(THOUGHT, PROSE, USE, stop=SimStopReason.TOOL_USE)
     streamed = events(answer, reasoning={"summary": "auto"})
     assert [event["type"] for event in streamed] == [
         "response.created",
@@ -424,8 +425,8 @@ def test_events_come_in_the_documented_order() -> None:
 
 def test_thoughts_that_are_not_shown_take_their_time() -> None:
     frames = WIRE.frames(read(stream=True), reply(THOUGHT, PROSE))
-    assert [frame.tokens for frame in frames if frame.tag is Tag.PART][:2] == [0, 4]
-    assert frames[-1].tag is Tag.END
+    assert [frame.tokens for frame in frames if frame.tag is FrameTag.PART][:2] == [0, 4]
+    assert frames[-1].tag is FrameTag.END
 
 
 def test_padding_is_streamed_only_when_it_is_asked_for() -> None:
@@ -437,7 +438,7 @@ def test_padding_is_streamed_only_when_it_is_asked_for() -> None:
 
 def test_an_error_in_a_stream_is_followed_by_the_failed_response() -> None:
     frames = WIRE.frames(read(stream=True), reply(PROSE))
-    told = WIRE.error_frame(ApiError(ErrorKind.OVERLOADED, "m"), "0" * 24, frames[:5])
+    told = WIRE.error_frame(ApiError(ApiErrorKind.OVERLOADED, "m"), "0" * 24, frames[:5])
     first, second, rest = told.split(b"\n\n")
     assert rest == b""
     assert json.loads(first.removeprefix(b"event: error\ndata: ")) == {
@@ -457,7 +458,7 @@ def test_an_error_in_a_stream_is_followed_by_the_failed_response() -> None:
 
 
 def test_an_error_before_anything_else_stands_alone() -> None:
-    told = WIRE.error_frame(ApiError(ErrorKind.SERVER, "m"), "0" * 24, ())
+    told = WIRE.error_frame(ApiError(ApiErrorKind.SERVER, "m"), "0" * 24, ())
     assert told.startswith(b"event: error\n")
     assert b"response.failed" not in told
 
@@ -465,7 +466,7 @@ def test_an_error_before_anything_else_stands_alone() -> None:
 # ---- what is kept
 
 
-def answered(service: FakeService, request: Request, answer: Reply) -> str:
+def answered(service: FakeService, request: SimRequest, answer: SimReply) -> str:
     for table, entries in WIRE.stored(request, answer).items():
         for key, value in entries.items():
             service.objects(table).put(key, json.loads(json.dumps(value)))
@@ -483,7 +484,7 @@ def test_a_response_continues_those_before_it() -> None:
     first = answered(service, read("One", service, instructions="Be kind."), reply(PROSE, USE))
     output = {**OUTPUT, "call_id": "call_" + "a" * 24}
     request = read([output], service, previous_response_id=first)
-    second = answered(service, request, replace(reply(Text(("Bye",))), id="1" * 24))
+    second = answered(service, request, replace(reply(TextPart(("Bye",))), id="1" * 24))
     request = read("Three", service, previous_response_id=second)
     assert request.system == ""  # instructions are not carried over
     assert [message.text for message in request.messages] == ["One", "Hello", "", "Bye", "Three"]
@@ -508,7 +509,7 @@ def test_a_response_is_shown_with_its_input_until_it_is_deleted() -> None:
     assert other(service, "delete", kept) == {"id": kept, "object": "response", "deleted": True}
     with pytest.raises(ApiError, match=f"Response with id '{kept}' not found.") as raised:
         other(service, "retrieve", kept)
-    assert raised.value.kind is ErrorKind.NOT_FOUND
+    assert raised.value.kind is ApiErrorKind.NOT_FOUND
 
 
 def test_a_response_is_nobody_elses() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from peripety.simulator.wire.openai.schemas import fault
+from peripety.llmsim.wire.openai.tools import schema_fault
 
 STRING = {"type": "string"}
 REQUIRED = "'required' is required to be supplied and to be an array including every key in properties."
@@ -32,7 +32,7 @@ def an_object(**properties: Any) -> dict[str, Any]:
     ],
 )
 def test_strict_schemas_have_no_fault(schema: dict[str, Any]) -> None:
-    assert fault(schema) is None
+    assert schema_fault(schema) is None
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_strict_schemas_have_no_fault(schema: dict[str, Any]) -> None:
     ],
 )
 def test_a_fault_is_told_with_its_place(schema: dict[str, Any], message: str) -> None:
-    assert fault(schema) == message
+    assert schema_fault(schema) == message
 
 
 def test_schemas_are_nested_ten_levels_deep_at_most() -> None:
     schema = an_object()
     for _ in range(10):
         schema = an_object(a=schema)
-    assert fault(schema) is None
-    assert "nested deeper than 10 levels" in str(fault(an_object(a=schema)))
+    assert schema_fault(schema) is None
+    assert "nested deeper than 10 levels" in str(schema_fault(an_object(a=schema)))

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.simulator.model import ApiError, ErrorKind
-from peripety.simulator.wire.json_text import compact, content, parse
-from peripety.simulator.wire.reading import Fields, Kind, Path, bracketed, dotted
-from peripety.simulator.wire.sse import comment, event
+from peripety.llmsim.types import ApiError, ApiErrorKind
+from peripety.llmsim.wire.base import block_cache_key, compact_json, parse_json, sse_comment, sse_event
+from peripety.llmsim.wire.request_parser import Fields, JsonType, Path, bracketed_path, dotted_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,13 +16,13 @@ class Words:
     """A provider that says everything in the same way."""
 
     def not_json(self, reason: str) -> ApiError:
-        return ApiError(ErrorKind.INVALID_REQUEST, f"not JSON: {reason}")
+        return ApiError(ApiErrorKind.INVALID_REQUEST, f"not JSON: {reason}")
 
     def missing(self, path: Path) -> ApiError:
         return self._fault(path, "missing")
 
-    def mistyped(self, path: Path, wanted: Sequence[Kind], value: Any) -> ApiError:
-        return self._fault(path, f"not {'|'.join(wanted)} but {Kind.of(value)}")
+    def mistyped(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:
+        return self._fault(path, f"not {'|'.join(wanted)} but {JsonType.of(value)}")
 
     def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
         return self._fault(path, f"{value} not in {list(choices)}")
@@ -32,11 +31,13 @@ class Words:
         return self._fault(path, "unexpected")
 
     def _fault(self, path: Path, text: str) -> ApiError:
-        return ApiError(ErrorKind.INVALID_REQUEST, f"{dotted(path)}: {text}", param=bracketed(path))
+        return ApiError(
+            ApiErrorKind.INVALID_REQUEST, f"{dotted_path(path)}: {text}", param=bracketed_path(path)
+        )
 
 
 def fields(value: Any) -> Fields:
-    return Fields.parse(compact(value), Words())
+    return Fields.parse(compact_json(value), Words())
 
 
 def message(read: Callable[[], object]) -> str:
@@ -62,21 +63,21 @@ def message(read: Callable[[], object]) -> str:
 )
 def test_what_is_not_one_finite_json_value_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        parse(text)
+        parse_json(text)
 
 
 def test_whitespace_around_a_value_is_ignored() -> None:
-    assert parse(b'\r\n\t {"a": [1, 2.5, null]}\n') == {"a": [1, 2.5, None]}
+    assert parse_json(b'\r\n\t {"a": [1, 2.5, null]}\n') == {"a": [1, 2.5, None]}
 
 
 def test_content_ignores_the_order_of_members_but_not_of_what_they_hold() -> None:
     first = {"type": "tool_use", "input": {"a": 1, "b": 2}}
-    assert content(first) == content({"input": {"a": 1, "b": 2}, "type": "tool_use"})
-    assert content(first) != content({"type": "tool_use", "input": {"b": 2, "a": 1}})
+    assert block_cache_key(first) == block_cache_key({"input": {"a": 1, "b": 2}, "type": "tool_use"})
+    assert block_cache_key(first) != block_cache_key({"type": "tool_use", "input": {"b": 2, "a": 1}})
 
 
 def test_content_leaves_out_what_it_is_told_to() -> None:
-    assert content({"text": "é", "cache_control": {}}, "cache_control") == '{"text":"é"}'.encode()
+    assert block_cache_key({"text": "é", "cache_control": {}}, "cache_control") == '{"text":"é"}'.encode()
 
 
 def test_members_are_read_by_type() -> None:
@@ -114,7 +115,7 @@ def test_null_is_accepted_where_the_default_is_none_and_nowhere_else() -> None:
         (lambda f: f.integer("b"), "b: not integer but boolean"),
         (lambda f: f.number("b"), "b: not number but boolean"),
         (lambda f: f.integer("f"), "f: not integer but number"),
-        (lambda f: f.get("b", Kind.STRING, Kind.ARRAY), "b: not string|array but boolean"),
+        (lambda f: f.get("b", JsonType.STRING, JsonType.ARRAY), "b: not string|array but boolean"),
         (lambda f: f.choice("t", ("a", "b")), "t: x not in ['a', 'b']"),
         (lambda f: f.texts("l"), "l.1: not string but integer"),
         (lambda f: f.objects("l"), "l.0: not object but string"),
@@ -134,12 +135,12 @@ def test_a_body_has_to_be_an_object() -> None:
 
 def test_paths_are_written_in_both_ways() -> None:
     path: Path = ("messages", 0, "content", 1, "text")
-    assert dotted(path) == "messages.0.content.1.text"
-    assert bracketed(path) == "messages[0].content[1].text"
+    assert dotted_path(path) == "messages.0.content.1.text"
+    assert bracketed_path(path) == "messages[0].content[1].text"
 
 
 def test_events_are_written_with_and_without_names() -> None:
-    assert event(b"{}", "ping") == b"event: ping\ndata: {}\n\n"
-    assert event(b"{}") == b"data: {}\n\n"
-    assert event(b"{}", newline=b"\r\n") == b"data: {}\r\n\r\n"
-    assert comment("keep-alive") == b": keep-alive\n\n"
+    assert sse_event(b"{}", "ping") == b"event: ping\ndata: {}\n\n"
+    assert sse_event(b"{}") == b"data: {}\n\n"
+    assert sse_event(b"{}", newline=b"\r\n") == b"data: {}\r\n\r\n"
+    assert sse_comment("keep-alive") == b": keep-alive\n\n"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.simulator.model import RetryForm, RetryHint
-from peripety.simulator.wire.retrying import retry_headers
+from peripety.llmsim.types import RetryForm, RetryHint
+from peripety.llmsim.wire.base import retry_headers
 
 
 @pytest.mark.parametrize(

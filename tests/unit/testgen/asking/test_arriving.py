@@ -12,24 +12,23 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.model import (
-    Budget,
-    Completion,
-    Repairing,
-    StopReason,
-    TextDelta,
-    ToolCallDelta,
-    ToolResult,
+from peripety.gateway.types.message import ToolResult
+from peripety.gateway.types.request import Budget
+from peripety.gateway.types.response import Completion, Repairing, StopReason, TextDelta, ToolCallDelta
+from peripety.testgen.prompts.stream_parser import (
+    GENERATE_TEST_TOOL,
+    TestForm,
+    UnreadablePart,
+    continuation,
+    stream_tests,
 )
-from peripety.testgen.asking.arriving import arriving, going_on
-from peripety.testgen.asking.reading import Unreadable
-from peripety.testgen.asking.tools import GENERATE_TEST, TestForm
-from peripety.testgen.model import Category, Draft
+from peripety.testgen.types import Category, DraftTest
 from support.calls import asking
 from support.playing_gateway import PlayingGateway, calling, completion, saying
 
 if TYPE_CHECKING:
-    from peripety.testgen.asking.arriving import Arrival
+    from peripety.testgen.prompts.stream_parser import StreamItem
+
 
 FORM = TestForm(None, None)
 QUESTION = asking("write tests")
@@ -39,18 +38,18 @@ def written(name: str, **fields: Any) -> str:
     return json.dumps({"id": name, "input": f"input of {name}", **fields})
 
 
-def names(arrivals: list[Arrival]) -> list[str]:
-    return [arrival.name for arrival in arrivals if isinstance(arrival, Draft)]
+def names(arrivals: list[StreamItem]) -> list[str]:
+    return [arrival.name for arrival in arrivals if isinstance(arrival, DraftTest)]
 
 
 async def followed(
     gateway: PlayingGateway, form: TestForm = FORM, budget: Budget | None = None
-) -> list[Arrival]:
-    return [arrival async for arrival in arriving(gateway, replace(QUESTION, budget=budget), form)]
+) -> list[StreamItem]:
+    return [arrival async for arrival in stream_tests(gateway, replace(QUESTION, budget=budget), form)]
 
 
 async def test_each_call_of_the_tool_is_a_test_and_the_answer_comes_last() -> None:
-    gateway = PlayingGateway(calling((GENERATE_TEST, written("a")), (GENERATE_TEST, written("b"))))
+    gateway = PlayingGateway(calling((GENERATE_TEST_TOOL, written("a")), (GENERATE_TEST_TOOL, written("b"))))
     arrivals = await followed(gateway)
     assert names(arrivals) == ["a", "b"]
     assert isinstance(arrivals[-1], Completion)
@@ -61,8 +60,8 @@ async def test_each_call_of_the_tool_is_a_test_and_the_answer_comes_last() -> No
 
 async def test_a_test_is_given_out_before_the_next_piece_is_asked_for() -> None:
     text = written("a")
-    opening, closing = ToolCallDelta("c", text[:-1], GENERATE_TEST), ToolCallDelta("c", "}")
-    arrivals = arriving(PlayingGateway([opening, closing, UnavailableError("gone")]), QUESTION, FORM)
+    opening, closing = ToolCallDelta("c", text[:-1], GENERATE_TEST_TOOL), ToolCallDelta("c", "}")
+    arrivals = stream_tests(PlayingGateway([opening, closing, UnavailableError("gone")]), QUESTION, FORM)
     assert names([await anext(arrivals)]) == ["a"]
     with pytest.raises(UnavailableError):
         await anext(arrivals)
@@ -70,24 +69,24 @@ async def test_a_test_is_given_out_before_the_next_piece_is_asked_for() -> None:
 
 async def test_a_call_that_is_cut_off_or_no_test_spoils_no_other() -> None:
     broken = [
-        *calling((GENERATE_TEST, written("a")), (GENERATE_TEST, '{"id": "b"}'))[:-1],
-        ToolCallDelta("late", '{"id": "c", "inp', GENERATE_TEST),
+        *calling((GENERATE_TEST_TOOL, written("a")), (GENERATE_TEST_TOOL, '{"id": "b"}'))[:-1],
+        ToolCallDelta("late", '{"id": "c", "inp', GENERATE_TEST_TOOL),
         *calling()[-1:],
     ]
     arrivals = await followed(PlayingGateway(broken))
     assert names(arrivals) == ["a"]
-    assert [one for one in arrivals if isinstance(one, Unreadable)] == [
-        Unreadable("it has no input"),
-        Unreadable("it is incomplete"),
+    assert [one for one in arrivals if isinstance(one, UnreadablePart)] == [
+        UnreadablePart("it has no input"),
+        UnreadablePart("it is incomplete"),
     ]
 
 
 async def test_a_call_of_another_tool_is_told_as_such() -> None:
     arrivals = await followed(
-        PlayingGateway(calling(("remove", written("a")), (GENERATE_TEST, written("b"))))
+        PlayingGateway(calling(("remove", written("a")), (GENERATE_TEST_TOOL, written("b"))))
     )
     assert names(arrivals) == ["b"]
-    assert Unreadable("unknown tool 'remove'; call generate_test") in arrivals
+    assert UnreadablePart("unknown tool 'remove'; call generate_test") in arrivals
 
 
 async def test_a_model_that_writes_a_list_instead_of_calling_is_understood() -> None:
@@ -103,7 +102,7 @@ async def test_a_list_that_cannot_be_followed_is_read_as_a_whole() -> None:
 async def test_a_list_that_is_cut_off_keeps_what_is_whole() -> None:
     arrivals = await followed(PlayingGateway(saying('{"tests": [', written("a"), ', {"id": "b"')))
     assert names(arrivals) == ["a"]
-    assert Unreadable("it is incomplete") in arrivals
+    assert UnreadablePart("it is incomplete") in arrivals
 
 
 @pytest.mark.parametrize(
@@ -146,7 +145,7 @@ async def test_a_question_that_is_refused_in_both_forms_fails() -> None:
 
 
 async def test_a_failure_after_the_first_test_is_not_asked_again() -> None:
-    script = [*calling((GENERATE_TEST, written("a")))[:-1], InvalidArgumentError("late")]
+    script = [*calling((GENERATE_TEST_TOOL, written("a")))[:-1], InvalidArgumentError("late")]
     gateway = PlayingGateway(script)
     with pytest.raises(InvalidArgumentError):
         await followed(gateway)
@@ -159,8 +158,8 @@ async def test_an_answer_that_is_written_anew_gives_out_both() -> None:
 
 
 def test_a_model_that_calls_one_tool_at_a_time_is_told_to_go_on() -> None:
-    answered = calling((GENERATE_TEST, written("a")))[-1]
-    more = going_on(QUESTION, answered.completion)  # type: ignore[union-attr]
+    answered = calling((GENERATE_TEST_TOOL, written("a")))[-1]
+    more = continuation(QUESTION, answered.completion)  # type: ignore[union-attr]
     assert more is not None
     assert more.messages[0] == QUESTION.messages[0]
     (result,) = more.messages[-1].parts
@@ -169,7 +168,7 @@ def test_a_model_that_calls_one_tool_at_a_time_is_told_to_go_on() -> None:
 
 
 def test_a_model_that_has_ended_is_not_asked_on() -> None:
-    assert going_on(QUESTION, completion(stop=StopReason.END)) is None
+    assert continuation(QUESTION, completion(stop=StopReason.END)) is None
 
 
 def test_a_test_is_asked_for_with_what_is_told_of_it() -> None:

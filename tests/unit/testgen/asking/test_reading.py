@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from peripety.testgen.asking.reading import Unreadable, read_draft, read_object
-from peripety.testgen.model import Draft
+from peripety.testgen.prompts.stream_parser import UnreadablePart, parse_draft, parse_object
+from peripety.testgen.types import DraftTest
 
 
-def draft(**fields: Any) -> Draft:
-    found = read_draft({"id": "a", "input": "i", **fields})
-    assert isinstance(found, Draft)
+def draft(**fields: Any) -> DraftTest:
+    found = parse_draft({"id": "a", "input": "i", **fields})
+    assert isinstance(found, DraftTest)
     return found
 
 
@@ -61,12 +61,12 @@ def test_a_body_may_come_as_text() -> None:
     ],
 )
 def test_what_is_no_test_says_why(value: Any, reason: str) -> None:
-    assert read_draft(value) == Unreadable(reason)
+    assert parse_draft(value) == UnreadablePart(reason)
 
 
 def test_slips_of_json_are_put_right_and_nothing_is_guessed() -> None:
-    found = read_object('{\'id\': \'a\', "input": "i", "expected_output": None,}')
-    assert found == Draft("a", "i")
-    broken = read_object('{"id": "a", "input": }')
-    assert isinstance(broken, Unreadable)
+    found = parse_object('{\'id\': \'a\', "input": "i", "expected_output": None,}')
+    assert found == DraftTest("a", "i")
+    broken = parse_object('{"id": "a", "input": }')
+    assert isinstance(broken, UnreadablePart)
     assert broken.reason.startswith("it is not JSON")

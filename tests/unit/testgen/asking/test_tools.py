@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.testgen.asking.tools import TESTS, TestForm
-from peripety.testgen.model import Category
-from peripety.testgen.subjects.command import CommandSubject
+from peripety.testgen.prompts.stream_parser import TESTS_KEY, TestForm
+from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.subjects.policy import PolicySubject
-from peripety.testgen.subjects.scenario import ScenarioSubject
+from peripety.testgen.subjects.scenario.subject import ScenarioSubject
+from peripety.testgen.types import Category
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
 
 SUBJECTS = (ScenarioSubject, PolicySubject, CommandSubject)
 
@@ -41,7 +42,7 @@ def test_nothing_in_a_list_of_tests_is_without_end(subject: type[Any]) -> None:
 
 def test_a_list_has_a_test_and_each_has_the_fields_of_a_call() -> None:
     form = TestForm(ScenarioSubject.body_schema, None)
-    tests = form.schema.document["properties"][TESTS]
+    tests = form.schema.document["properties"][TESTS_KEY]
     assert tests["minItems"] == 1
     assert tests["items"]["required"] == form.tool.input_schema["required"]
 

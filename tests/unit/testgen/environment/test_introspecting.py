@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.testgen.environment import introspect
-from peripety.testgen.environment.introspecting import MAX_FILES, MAX_PREVIEW_BYTES
-from peripety.testgen.environment.prohibitions import prohibited_in
-from peripety.testgen.environment.structure import structure_of
+from peripety.testgen.environment import (
+    MAX_FILES,
+    MAX_PREVIEW_BYTES,
+    find_prohibited_tools,
+    outline_of,
+    scan_environment,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +23,7 @@ def test_files_are_told_with_their_beginning_and_what_is_in_them(tmp_path: Path)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "rows.csv").write_text("id;name\n1;a\n")
     (tmp_path / "tool.py").write_text("def f(a, b=1): ...\n")
-    found = introspect(tmp_path)
+    found = scan_environment(tmp_path)
     assert [(file.path, file.structure) for file in found.files] == [
         ("data/rows.csv", ("column id", "column name")),
         ("tool.py", ("def f(a, b=1)",)),
@@ -36,7 +39,7 @@ def test_nothing_of_a_directory_is_run(tmp_path: Path) -> None:
     for name in ("setup.py", "conftest.py", "sitecustomize.py", "__init__.py"):
         (tmp_path / name).write_text(trap)
     (tmp_path / "Makefile").write_text("$(shell touch ran)\n")
-    introspect(tmp_path)
+    scan_environment(tmp_path)
     assert not (tmp_path / "ran").exists()
 
 
@@ -50,33 +53,33 @@ def test_nothing_of_a_directory_is_run(tmp_path: Path) -> None:
 def test_of_a_file_that_may_hold_secrets_nothing_but_its_name_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text('{"key": "canary"}')
-    found = introspect(tmp_path)
+    found = scan_environment(tmp_path)
     assert [file.path for file in found.files] == [name]
     assert "canary" not in repr(found)
 
 
 def test_source_code_about_secrets_is_shown(tmp_path: Path) -> None:
     (tmp_path / "tokens.py").write_text("def count(text): ...\n")
-    assert introspect(tmp_path).files[0].structure == ("def count(text)",)
+    assert scan_environment(tmp_path).files[0].structure == ("def count(text)",)
 
 
 def test_where_the_directory_itself_lies_makes_nothing_secret(tmp_path: Path) -> None:
     place = tmp_path / "private"
     place.mkdir()
     (place / "a.txt").write_text("text")
-    assert introspect(place).files[0].preview == "text"
+    assert scan_environment(place).files[0].preview == "text"
 
 
 def test_a_name_that_is_no_text_is_told_as_far_as_it_is_one(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"a\xff.txt")).write_text("text")
-    (file,) = introspect(tmp_path).files
+    (file,) = scan_environment(tmp_path).files
     assert (file.path, file.preview) == ("a\N{REPLACEMENT CHARACTER}.txt", "text")
 
 
 def test_a_large_file_is_shown_in_part_and_one_that_is_no_text_not_at_all(tmp_path: Path) -> None:
     (tmp_path / "large.txt").write_text("é" * 10_000)
     (tmp_path / "image.bin").write_bytes(b"\x00\xff" * 100)
-    binary, large = introspect(tmp_path).files
+    binary, large = scan_environment(tmp_path).files
     assert (binary.preview, binary.size_bytes) == ("", 200)
     assert large.size_bytes == 20_000
     assert large.preview == "é" * (MAX_PREVIEW_BYTES // 2)
@@ -88,7 +91,7 @@ def test_of_many_files_those_nearest_to_the_top_are_looked_into(tmp_path: Path) 
     for number in range(MAX_FILES):
         (deep / f"{number}.txt").touch()
     (tmp_path / "z.txt").touch()
-    found = introspect(tmp_path)
+    found = scan_environment(tmp_path)
     assert found.file_count == MAX_FILES + 1
     assert len(found.files) == MAX_FILES
     assert "z.txt" in {file.path for file in found.files}
@@ -100,7 +103,7 @@ def test_what_is_hidden_or_built_is_passed_over_and_links_are_not_followed(tmp_p
         (tmp_path / name / "x.py").touch()
     (tmp_path / "loop").symlink_to(tmp_path)
     (tmp_path / "outside.txt").symlink_to("/etc/hostname")
-    assert introspect(tmp_path).files == ()
+    assert scan_environment(tmp_path).files == ()
 
 
 def test_versions_come_from_manifests(tmp_path: Path) -> None:
@@ -108,20 +111,20 @@ def test_versions_come_from_manifests(tmp_path: Path) -> None:
     (tmp_path / "go.mod").write_text("module m\n\ngo 1.22\n")
     (tmp_path / "package.json").write_text(json.dumps({"engines": {"node": ">=20"}}))
     (tmp_path / "Cargo.toml").write_text("not [toml")
-    assert introspect(tmp_path).languages == ("Go 1.22", "JavaScript >=20", "Python >=3.11")
+    assert scan_environment(tmp_path).languages == ("Go 1.22", "JavaScript >=20", "Python >=3.11")
 
 
 def test_a_tool_that_the_task_forbids_is_not_available(tmp_path: Path) -> None:
-    found = introspect(tmp_path, "Do not use bash.")
+    found = scan_environment(tmp_path, "Do not use bash.")
     assert found.prohibited_tools == ("bash",)
     assert "bash" not in found.available_tools
 
 
 def test_a_place_that_is_no_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="cannot be read"):
-        introspect(tmp_path / "gone")
+        scan_environment(tmp_path / "gone")
     with pytest.raises(InvalidArgumentError, match="File name too long"):
-        introspect(tmp_path / ("long" * 100))
+        scan_environment(tmp_path / ("long" * 100))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +140,7 @@ def test_a_place_that_is_no_directory_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_prohibitions_are_read_out_of_the_description(description: str, tools: tuple[str, ...]) -> None:
-    assert prohibited_in(description) == tools
+    assert find_prohibited_tools(description) == tools
 
 
 @pytest.mark.parametrize(
@@ -168,7 +171,7 @@ def test_prohibitions_are_read_out_of_the_description(description: str, tools: t
     ],
 )
 def test_what_is_in_a_file_is_found_by_its_kind(name: str, text: str, expected: str) -> None:
-    assert "|".join(structure_of(name, text)) == expected
+    assert "|".join(outline_of(name, text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -186,16 +189,16 @@ def test_a_file_that_is_made_to_be_hard_to_read_takes_no_longer_than_another(
     tmp_path: Path, name: str, text: str
 ) -> None:
     (tmp_path / name).write_text(text)
-    assert [file.path for file in introspect(tmp_path).files] == [name]
+    assert [file.path for file in scan_environment(tmp_path).files] == [name]
 
 
 @pytest.mark.parametrize("description", ["a" * 100_000, "a, " * 30_000, "a-" * 50_000, "a or " * 20_000])
 @pytest.mark.timeout(10)
 def test_a_long_description_is_looked_through_in_no_time(description: str) -> None:
-    assert prohibited_in(f"{description} Do not use awk.") == ("awk",)
+    assert find_prohibited_tools(f"{description} Do not use awk.") == ("awk",)
 
 
 def test_structure_is_bounded() -> None:
-    found = structure_of("a.json", json.dumps({f"key_{number}" * 40: 1 for number in range(500)}))
+    found = outline_of("a.json", json.dumps({f"key_{number}" * 40: 1 for number in range(500)}))
     assert len(found) == 60
     assert max(map(len, found)) == 200

@@ -14,7 +14,7 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.testgen.events import Completed, Failed, Progressed, StepEnd
+from peripety.testgen.events import GenerationCompleted, GenerationFailed, GenerationProgressed, StepOutcome
 from support.looping import (
     CONTENT,
     GOOD,
@@ -54,19 +54,19 @@ async def test_a_category_that_cannot_be_asked_about_is_left_and_the_next_one_go
 ) -> None:
     author = failing("alpha", error)
     book = await ran(author, order("alpha", "beta"))
-    assert isinstance(book.last, Completed)
+    assert isinstance(book.last, GenerationCompleted)
     assert [test.category for test in book.suite] == ["beta"] * 3
     assert [question.place for question in author.of("tests")] == [("alpha", 1), ("beta", 1)]
     assert book.stats.uncertainties == (f"no tests of alpha: {error.message}.",)
     assert book.stopped_by == "rounds_used"
-    ends = [(event.category, event.end) for event in book.of(Progressed) if event.end]
-    assert ends == [("alpha", StepEnd.FAILED), ("beta", StepEnd.DONE)]
+    ends = [(event.category, event.end) for event in book.of(GenerationProgressed) if event.end]
+    assert ends == [("alpha", StepOutcome.FAILED), ("beta", StepOutcome.DONE)]
 
 
 async def test_tests_that_came_before_an_answer_broke_off_are_kept() -> None:
     book = await ran(failing("alpha", GONE, after=2), order("alpha", "beta"))
     assert [test.input for test in book.suite][:2] == ["alpha 1 one", "alpha 1 two"]
-    assert isinstance(book.last, Completed)
+    assert isinstance(book.last, GenerationCompleted)
 
 
 async def test_a_question_that_was_refused_gives_its_tokens_back_and_one_that_broke_off_does_not() -> None:
@@ -78,7 +78,7 @@ async def test_a_question_that_was_refused_gives_its_tokens_back_and_one_that_br
 
 async def test_a_run_of_which_nothing_could_be_asked_fails_with_the_reason() -> None:
     book = await ran(always(GONE, GONE, GONE), order("alpha", "beta"))
-    assert isinstance(book.last, Failed)
+    assert isinstance(book.last, GenerationFailed)
     assert book.last.error is GONE
     assert book.stopped_by == "error"
     assert len(book.stats.uncertainties) == 3
@@ -88,13 +88,13 @@ async def test_a_run_that_fails_after_it_was_taken_up_says_why_too() -> None:
     whole = await ran(always(GONE, GONE, GONE), order("alpha"))
     book = Book(events=whole.events[:-1])
     await ran(always(), order("alpha"), book=book)
-    assert isinstance(book.last, Failed)
+    assert isinstance(book.last, GenerationFailed)
     assert "nobody answers" in book.last.error.message
 
 
 async def test_tests_that_need_no_model_are_kept_when_no_model_answers() -> None:
     book = await ran(always(GONE, GONE, GONE), order("alpha"), NumberedSubject(9, floor=[1, 2]))
-    assert isinstance(book.last, Failed)
+    assert isinstance(book.last, GenerationFailed)
     assert book.stats.total_tests == 2
 
 
@@ -102,7 +102,7 @@ async def test_tests_that_need_no_model_are_kept_when_no_model_answers() -> None
 async def test_a_reflection_that_cannot_be_had_is_no_reason_to_stop(error: PeripetyError) -> None:
     author = always(reflection=error)
     book = await ran(author, order("alpha", target_tests_per_category=9))
-    assert isinstance(book.last, Completed)
+    assert isinstance(book.last, GenerationCompleted)
     assert book.stats.category_rounds == {"alpha": 3}
     assert "reflection" not in author.of("tests")[1].said
     assert f"no reflection on alpha: {error.message}." in book.stats.uncertainties
@@ -110,7 +110,7 @@ async def test_a_reflection_that_cannot_be_had_is_no_reason_to_stop(error: Perip
 
 async def test_an_assessment_that_cannot_be_had_is_no_reason_to_fail() -> None:
     book = await ran(always(assessment=GONE), order("alpha"))
-    assert isinstance(book.last, Completed)
+    assert isinstance(book.last, GenerationCompleted)
     assert book.stats.comprehensiveness_score is None
     assert book.stats.uncertainties == ("no assessment of the whole run: nobody answers.",)
     assert book.stopped_by == "rounds_used"
@@ -166,7 +166,7 @@ async def test_a_category_for_which_nothing_was_written_is_left_whatever_is_miss
 async def test_a_model_that_writes_nothing_is_asked_once_for_each_category_and_for_all_of_them() -> None:
     author = always(lambda _: [], reflection=WANTING, assessment=POOR)
     book = await ran(author, order("alpha", "beta", min_total_tests=15))
-    assert isinstance(book.last, Completed)
+    assert isinstance(book.last, GenerationCompleted)
     # Once by the tool, and once for a list.
     assert [question.place for question in author.of("tests")] == [
         *[("alpha", 1)] * 2,
@@ -208,7 +208,7 @@ async def test_a_journal_that_fails_ends_the_work_at_once_wherever_that_happens(
         book = Book(fails_at=transaction, error=error)
         with pytest.raises(type(error)):
             await ran(always(), order("alpha"), book=book)
-        assert not book.of(Failed)
+        assert not book.of(GenerationFailed)
         assert book.transactions == transaction
         book.fails_at = None
         await ran(always(), order("alpha"), book=book)
@@ -221,7 +221,7 @@ async def test_a_defect_of_ours_ends_the_run_and_tells_nothing_of_what_it_was_ab
             raise KeyError("a secret")
 
     book = await ran(always(lambda _: [about(1)]), order("alpha"), Defective(3))
-    assert isinstance(book.last, Failed)
+    assert isinstance(book.last, GenerationFailed)
     assert isinstance(book.last.error, InternalError)
     assert "secret" not in book.last.error.message
     assert [test.test_id for test in book.suite] == ["alpha_1_1"]

@@ -4,67 +4,70 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.quality import Coverage, MutationScore
-from peripety.testgen.events import Measured, Progressed, StepEnd, TestMade, TestRan
-from peripety.testgen.loop.gain import expected_gain, is_gain_expected, missing
-from peripety.testgen.loop.state import RunState
-from peripety.testgen.model import Examined, Quality, TestCase, TestStatus, Verdict
+from peripety.core.mutation import Coverage, MutationScore
+from peripety.testgen.events import GenerationProgressed, QualityMeasured, StepOutcome, TestAdded, TestRan
+from peripety.testgen.run.state import GenerationState
+from peripety.testgen.run.steps import count_missing, expected_gain, expects_gain
+from peripety.testgen.types import CaseVerdict, EvaluatedTest, SuiteQuality, TestCase, TestStatus
 from support.looping import order
 
 
-def quality(killed: int, survived: int) -> Quality:
-    return Quality((), MutationScore(killed, survived, 0), killed)
+def quality(killed: int, survived: int) -> SuiteQuality:
+    return SuiteQuality((), MutationScore(killed, survived, 0), killed)
 
 
-def after(*rounds: list[set[str]], left: int = 10) -> RunState:
+def after(*rounds: list[set[str]], left: int = 10) -> GenerationState:
     """A run after rounds of tests, by what each test reaches."""
-    state = RunState(order("alpha"))
+    state = GenerationState(order("alpha"))
     seen: set[str] = set()
     for number, tests in enumerate(rounds, start=1):
-        state.apply(Progressed(state.phase, "alpha", number, "begins"))
+        state.apply(GenerationProgressed(state.phase, "alpha", number, "begins"))
         for index, reached in enumerate(tests):
             test = TestCase(f"alpha_{number}_{index}", "alpha", "given", round=number)
-            examined = Examined(TestStatus.PASSED, 5, kills=frozenset(reached))
-            state.apply(TestMade(test))
+            examined = EvaluatedTest(TestStatus.PASSED, 5, kills=frozenset(reached))
+            state.apply(TestAdded(test))
             new = tuple(sorted(reached - seen))
-            state.apply(TestRan(test.test_id, Verdict(examined, bool(new), new_kills=new)))
+            state.apply(TestRan(test.test_id, CaseVerdict(examined, bool(new), new_kills=new)))
             seen |= reached
-        state.apply(Progressed(state.phase, "alpha", number, "is over", StepEnd.DONE))
-    state.apply(Measured(quality(len(seen), left)))
+        state.apply(GenerationProgressed(state.phase, "alpha", number, "is over", StepOutcome.DONE))
+    state.apply(QualityMeasured(quality(len(seen), left)))
     return state
 
 
 def test_without_a_measurement_nothing_is_said() -> None:
-    assert missing(None) is None
-    assert missing(Quality()) is None
-    assert is_gain_expected(RunState(order("alpha"))) is None
+    assert count_missing(None) is None
+    assert count_missing(SuiteQuality()) is None
+    assert expects_gain(GenerationState(order("alpha"))) is None
 
 
 def test_what_is_left_are_survivors_and_uncovered_targets() -> None:
-    assert missing(Quality((Coverage("part", 3, 5), Coverage("end", 1, 1)), MutationScore(4, 6, 1))) == 8
+    assert (
+        count_missing(SuiteQuality((Coverage("part", 3, 5), Coverage("end", 1, 1)), MutationScore(4, 6, 1)))
+        == 8
+    )
 
 
 def test_where_nothing_is_left_nothing_is_to_be_gained() -> None:
-    assert is_gain_expected(after([{"a"}], left=0)) is False
+    assert expects_gain(after([{"a"}], left=0)) is False
 
 
 def test_a_round_that_found_something_lets_the_run_go_on() -> None:
-    assert is_gain_expected(after([{"a"}, {"a"}], [{"a"}, {"b"}])) is True
+    assert expects_gain(after([{"a"}, {"a"}], [{"a"}, {"b"}])) is True
 
 
 def test_an_idle_round_ends_it_where_all_is_seen_again_and_again() -> None:
-    assert is_gain_expected(after([{"a", "b"}, {"a", "b"}], [{"a", "b"}])) is False
+    assert expects_gain(after([{"a", "b"}, {"a", "b"}], [{"a", "b"}])) is False
 
 
 def test_an_idle_round_does_not_end_it_where_almost_all_was_seen_once() -> None:
     found = [{str(number), str(-number)} for number in range(1, 6)]
-    assert is_gain_expected(after(found, [set()])) is True
+    assert expects_gain(after(found, [set()])) is True
 
 
 def test_idle_rounds_end_it_in_the_long_run() -> None:
     found = [{str(number), str(-number)} for number in range(1, 6)]
     idle: list[list[set[str]]] = [[set()]] * 40
-    assert is_gain_expected(after(found, *idle)) is False
+    assert expects_gain(after(found, *idle)) is False
 
 
 def test_the_estimate_grows_with_what_was_seen_once_and_shrinks_with_what_was_seen_twice() -> None:

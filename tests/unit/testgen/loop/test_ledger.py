@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.gateway.model import Budget, Spent, Usage
-from peripety.testgen.events import StoppedBy
-from peripety.testgen.loop.ledger import Account, Ledger, LimitReachedError
+from peripety.gateway.types.request import Budget
+from peripety.gateway.types.response import Usage, UsageTotal
+from peripety.testgen.events import GenerationStop
+from peripety.testgen.run.budget import BudgetAccount, LimitReachedError, RunBudget
 from support.looping import order
 
 
@@ -18,12 +19,14 @@ class Clock:
         return self.seconds
 
 
-def ledger(account: Account | None = None, clock: Clock | None = None, **limits: object) -> Ledger:
-    return Ledger(order("alpha", **limits), account or Account(), clock or Clock(), is_measured=False)
+def ledger(account: BudgetAccount | None = None, clock: Clock | None = None, **limits: object) -> RunBudget:
+    return RunBudget(
+        order("alpha", **limits), account or BudgetAccount(), clock or Clock(), is_measured=False
+    )
 
 
-def spent(tokens: int, cost: int | None = 1) -> Spent:
-    return Spent(1, Usage(tokens, 0), cost, 0)
+def spent(tokens: int, cost: int | None = 1) -> UsageTotal:
+    return UsageTotal(1, Usage(tokens, 0), cost, 0)
 
 
 def test_a_reservation_is_what_the_question_may_need_and_is_handed_on_as_a_budget() -> None:
@@ -42,7 +45,7 @@ def test_less_is_reserved_where_there_is_less_as_long_as_it_is_of_use() -> None:
     assert (held.tokens, held.output_tokens) == (1_500, 500)
     with pytest.raises(LimitReachedError) as caught:
         book.reserve(1, 1)
-    assert caught.value.stopped_by is StoppedBy.MAX_TOTAL_TOKENS
+    assert caught.value.stopped_by is GenerationStop.MAX_TOTAL_TOKENS
 
 
 def test_an_answer_too_short_to_be_of_use_is_not_asked_for() -> None:
@@ -62,7 +65,7 @@ def test_what_was_not_used_is_given_back() -> None:
 def test_what_nobody_knows_stays_reserved() -> None:
     book = ledger(max_total_tokens=4_000)
     held = book.reserve(1_000, 2_000)
-    book.settle(held, Spent(1, cost=None, cache_savings=None))
+    book.settle(held, UsageTotal(1, cost=None, cache_savings=None))
     assert book.account.reserved_tokens == 3_000
     with pytest.raises(LimitReachedError):
         book.reserve(1_000, 2_000)
@@ -70,20 +73,20 @@ def test_what_nobody_knows_stays_reserved() -> None:
 
 def test_an_unsettled_reservation_of_a_dead_process_counts_as_used() -> None:
     with pytest.raises(LimitReachedError):
-        ledger(Account(reserved_tokens=9_000), max_total_tokens=10_000).reserve(1_000, 2_000)
+        ledger(BudgetAccount(reserved_tokens=9_000), max_total_tokens=10_000).reserve(1_000, 2_000)
 
 
 @pytest.mark.parametrize(
     ("limit", "budget", "stopped_by"),
     [
-        (10, None, StoppedBy.MAX_TOTAL_TOKENS),
-        (10, 10, StoppedBy.MAX_TOTAL_TOKENS),
-        (10, 9, StoppedBy.BUDGET),
-        (10, 11, StoppedBy.MAX_TOTAL_TOKENS),
+        (10, None, GenerationStop.MAX_TOTAL_TOKENS),
+        (10, 10, GenerationStop.MAX_TOTAL_TOKENS),
+        (10, 9, GenerationStop.BUDGET),
+        (10, 11, GenerationStop.MAX_TOTAL_TOKENS),
     ],
 )
 def test_the_tighter_of_two_limits_is_the_one_that_is_named(
-    limit: int, budget: int | None, stopped_by: StoppedBy
+    limit: int, budget: int | None, stopped_by: GenerationStop
 ) -> None:
     with pytest.raises(LimitReachedError) as caught:
         ledger(max_total_tokens=limit, budget=Budget(max_tokens=budget)).reserve(100, 100)
@@ -96,7 +99,7 @@ def test_calls_are_shared_out_and_given_back() -> None:
     assert (first.budget.max_calls, second.budget.max_calls) == (4, 1)
     with pytest.raises(LimitReachedError) as caught:
         book.reserve(1, 1)
-    assert caught.value.stopped_by is StoppedBy.BUDGET
+    assert caught.value.stopped_by is GenerationStop.BUDGET
     book.settle(first, spent(1))
     assert book.reserve(1, 1).calls == 3
 
@@ -120,7 +123,7 @@ def test_money_of_which_nobody_knows_how_much_was_spent_counts_as_spent() -> Non
 
 def test_time_runs_on_from_what_was_worked_before() -> None:
     clock = Clock()
-    book = ledger(Account(worked_seconds=40.0), clock, max_total_seconds=60.0)
+    book = ledger(BudgetAccount(worked_seconds=40.0), clock, max_total_seconds=60.0)
     clock.seconds = 15.0
     assert book.seconds_left == pytest.approx(5.0)
     assert book.account.worked_seconds == pytest.approx(55.0)
@@ -128,11 +131,11 @@ def test_time_runs_on_from_what_was_worked_before() -> None:
     clock.seconds = 20.0
     with pytest.raises(LimitReachedError) as caught:
         book.reserve(1, 1)
-    assert caught.value.stopped_by is StoppedBy.MAX_TOTAL_TIME
+    assert caught.value.stopped_by is GenerationStop.MAX_TOTAL_TIME
 
 
 def test_some_of_the_time_is_kept_to_run_tests() -> None:
-    measured = Ledger(order("alpha", max_total_seconds=60.0), Account(), Clock(), is_measured=True)
+    measured = RunBudget(order("alpha", max_total_seconds=60.0), BudgetAccount(), Clock(), is_measured=True)
     assert measured.seconds_to_ask == pytest.approx(54.0)
-    long = Ledger(order("alpha", max_total_seconds=600.0), Account(), Clock(), is_measured=True)
+    long = RunBudget(order("alpha", max_total_seconds=600.0), BudgetAccount(), Clock(), is_measured=True)
     assert long.seconds_to_ask == pytest.approx(590.0)

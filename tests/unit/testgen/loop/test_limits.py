@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import ResourceExhaustedError
-from peripety.gateway.calling.budgets.refusals import out_of_time
-from peripety.gateway.model import Budget
-from peripety.testgen.events import Completed, StoppedBy, TestMade
+from peripety.gateway.budgets.types import time_limit_error
+from peripety.gateway.types.request import Budget
+from peripety.testgen.events import GenerationCompleted, GenerationStop, TestAdded
 from support.looping import (
     POOR,
     WANTING,
@@ -30,8 +30,8 @@ from support.looping import (
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
-    from peripety.testgen.model import TestGenOrder
     from peripety.testgen.subjects.subject import Subject
+    from peripety.testgen.types import TestGenOrder
 
 
 def used(book: Book) -> int:
@@ -64,7 +64,7 @@ async def test_no_question_is_asked_for_which_there_are_too_few_tokens() -> None
     author = always()
     book = await ran(author, order("alpha", max_total_tokens=500))
     assert not author.questions
-    assert isinstance(book.last, Completed)
+    assert isinstance(book.last, GenerationCompleted)
     assert book.stopped_by == "max_total_tokens"
     assert book.stats.total_rounds == 0
 
@@ -167,7 +167,7 @@ def test_time_that_was_worked_before_counts() -> None:
     async def scene(clock: Any) -> Book:
         author = always(lambda question: [*some(question), Paused(40.0)], reflection=WANTING)
         first = await ran(author, order("alpha", max_total_seconds=100.0), worker=Inline())
-        cut = next(n for n, event in enumerate(first.events) if isinstance(event, TestMade))
+        cut = next(n for n, event in enumerate(first.events) if isinstance(event, TestAdded))
         again = Book(events=first.events[: cut + 3], account=first.accounts[-3])
         assert again.account.worked_seconds > 70
         begun = clock.now()
@@ -201,7 +201,7 @@ def test_the_time_of_the_callers_budget_is_a_limit_like_the_others() -> None:
 @pytest.mark.parametrize(
     ("error", "stopped_by"),
     [
-        (out_of_time(3.0), "max_total_time"),
+        (time_limit_error(3.0), "max_total_time"),
         (
             ResourceExhaustedError(
                 "used up", code="BUDGET_EXHAUSTED", details={"budget": "request", "cap": "max_tokens"}
@@ -233,4 +233,4 @@ async def test_categories_at_the_same_time_do_not_pass_a_limit_together() -> Non
     assert 1 < author.most_running < 5
     assert used(book) <= 12_000
     assert all(account.reserved_tokens <= 12_000 for account in book.accounts)
-    assert book.stats.stopped_by is StoppedBy.MAX_TOTAL_TOKENS
+    assert book.stats.stopped_by is GenerationStop.MAX_TOTAL_TOKENS

@@ -7,22 +7,22 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from peripety import sim
-from peripety.config import Config
-from peripety.gateway.calling import Caller
-from peripety.gateway.gateway import LocalModelGateway
-from peripety.gateway.providers.registry import Providers
-from peripety.testgen.categories import categories_of
-from peripety.testgen.loop.running import Runner
-from peripety.testgen.model import TaskContext, TestGenConfig, TestGenOrder, TestStatus
-from peripety.testgen.subjects.command import CommandSubject
+from peripety import engine
+from peripety.core.config import Config
+from peripety.gateway.calls.executor import CallExecutor
+from peripety.gateway.local_gateway import LocalModelGateway
+from peripety.gateway.providers.registry import ProviderRegistry
+from peripety.testgen.run.runner import GenerationRunner
+from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.subjects.policy import PolicySubject
-from peripety.testgen.subjects.scenario import ScenarioSubject
+from peripety.testgen.subjects.scenario.subject import ScenarioSubject
+from peripety.testgen.types import TaskContext, TestGenConfig, TestGenOrder, TestStatus, categories_of
 from support.looping import Book, Inline
 from support.policy_documents import policy_document, rule, tool
 
 if TYPE_CHECKING:
     from peripety.testgen.subjects.subject import Subject
+
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "scenario.json"
 PROGRAM = """\
@@ -39,8 +39,8 @@ async def run(description: str, context: TaskContext, subject: Subject | None = 
     config = TestGenConfig(combinatorial_floor=False, max_total_seconds=10_000.0)
     order = TestGenOrder(description, context=context, categories=categories_of(context), config=config)
     book = Book()
-    gateway = LocalModelGateway(Providers(Config()), Caller(Config()))
-    await Runner("run", gateway, order, subject, Inline(), book).go()
+    gateway = LocalModelGateway(ProviderRegistry(Config()), CallExecutor(Config()))
+    await GenerationRunner("run", gateway, order, subject, Inline(), book).go()
     return book
 
 
@@ -49,7 +49,7 @@ def statuses(book: Book) -> set[TestStatus]:
 
 
 async def test_tests_of_a_scenario_reach_all_of_it_and_notice_nearly_every_mistake() -> None:
-    book = await run("Test it.", TaskContext.SCENARIO, ScenarioSubject(sim.compile(EXAMPLE.read_bytes())))
+    book = await run("Test it.", TaskContext.SCENARIO, ScenarioSubject(engine.compile(EXAMPLE.read_bytes())))
     assert statuses(book) == {TestStatus.PASSED}
     quality = book.state.quality
     assert quality is not None
@@ -65,7 +65,7 @@ async def test_tests_of_a_policy_notice_every_mistake() -> None:
         rule("asked", "escalate", tools=["write"], roles=["editor"]),
     ]
     document = policy_document(tools=[tool("write", "files"), tool("list", "files")], rules=rules)
-    book = await run("Test it.", TaskContext.POLICY, PolicySubject(sim.compile_policy(document)))
+    book = await run("Test it.", TaskContext.POLICY, PolicySubject(engine.compile_policy(document)))
     assert statuses(book) == {TestStatus.PASSED}
     quality = book.state.quality
     assert quality is not None

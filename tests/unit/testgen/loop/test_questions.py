@@ -7,37 +7,38 @@ from typing import Any
 
 import pytest
 
-from peripety.quality import Mutant, MutantOutcome
-from peripety.testgen.asking.material import system_text
-from peripety.testgen.asking.questions import (
-    Missing,
-    assessment_question,
-    reflection_question,
-    round_question,
-)
+from peripety.core.mutation import Mutant, MutantOutcome
 from peripety.testgen.events import (
     DuplicateDropped,
-    Reflected,
     Reflection,
     ReflectionAction,
-    TestMade,
+    ReflectionCompleted,
+    TestAdded,
     TestRan,
 )
-from peripety.testgen.loop.state import Round, RunState
-from peripety.testgen.model import (
+from peripety.testgen.prompts.user_messages import (
+    SuiteGaps,
+    assessment_message,
+    prompt,
+    prompts,
+    reflection_message,
+    round_message,
+    testgen_system_text,
+)
+from peripety.testgen.run.state import GenerationRound, GenerationState
+from peripety.testgen.subjects.subject import SubjectTarget
+from peripety.testgen.types import (
+    CaseVerdict,
     DuplicateLevel,
-    Environment,
-    Examined,
+    EvaluatedTest,
     FilePreview,
+    TaskEnvironment,
     TestCase,
     TestStatus,
-    Verdict,
 )
-from peripety.testgen.prompts import prompt, prompts
-from peripety.testgen.subjects.subject import Target
 from support.looping import NumberedSubject, order
 
-LATER = Round("alpha", 2)
+LATER = GenerationRound("alpha", 2)
 LONG = "wörd " * 1_000
 
 
@@ -46,21 +47,23 @@ def survivors(count: int, size: int = 1) -> list[Mutant]:
     return [Mutant(f"m{n}", "spoil", f"/{n}", value, None, MutantOutcome.SURVIVED) for n in range(count)]
 
 
-def crowded(tests: int = 500) -> tuple[RunState, Missing]:
+def crowded(tests: int = 500) -> tuple[GenerationState, SuiteGaps]:
     """A run with more of everything than a question should hold."""
-    state = RunState(order("alpha", "beta", target_total_tests=10_000))
+    state = GenerationState(order("alpha", "beta", target_total_tests=10_000))
     for number in range(tests):
         test = TestCase(f"alpha_1_{number}", "alpha", LONG, LONG, LONG, body={"a": number}, round=1)
-        state.apply(TestMade(test))
-        examined = Examined(TestStatus.FAILED, 5, LONG)
-        state.apply(TestRan(test.test_id, Verdict(examined, counts=False)))
-    targets = [Target("part", f"/{n}", LONG) for n in range(tests)]
+        state.apply(TestAdded(test))
+        examined = EvaluatedTest(TestStatus.FAILED, 5, LONG)
+        state.apply(TestRan(test.test_id, CaseVerdict(examined, counts=False)))
+    targets = [SubjectTarget("part", f"/{n}", LONG) for n in range(tests)]
     pairs = [(f"alpha_1_{n}", f"alpha_1_{n + 1}") for n in range(tests - 1)]
-    return state, Missing(survivors(tests, 5_000), targets, pairs)
+    return state, SuiteGaps(survivors(tests, 5_000), targets, pairs)
 
 
-def asked(state: RunState, missing: Missing | None = None, this: Round = LATER) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads(round_question(state, this, missing or Missing()))
+def asked(
+    state: GenerationState, missing: SuiteGaps | None = None, this: GenerationRound = LATER
+) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(round_message(state, this, missing or SuiteGaps()))
     return said
 
 
@@ -73,20 +76,20 @@ def test_questions_do_not_grow_with_the_run() -> None:
     for name in ("survivors", "uncovered", "not_met", "contradictions"):
         assert len(said[name]) == 20
     for text in (
-        round_question(state, Round("alpha", 2), missing),
-        reflection_question(state, "alpha", missing),
-        assessment_question(state, missing),
+        round_message(state, GenerationRound("alpha", 2), missing),
+        reflection_message(state, "alpha", missing),
+        assessment_message(state, missing),
     ):
         assert "\n" not in text
         assert len(text) < 60_000
 
 
 def test_each_round_shows_another_part_of_what_is_too_much_for_one_message() -> None:
-    state = RunState(order("alpha"))
+    state = GenerationState(order("alpha"))
     shown: set[str] = set()
     for number in (1, 2, 3):
         state.rounds["alpha"] = number
-        shown |= {entry["mutant"] for entry in asked(state, Missing(survivors(50)))["survivors"]}
+        shown |= {entry["mutant"] for entry in asked(state, SuiteGaps(survivors(50)))["survivors"]}
     assert len(shown) == 50
 
 
@@ -95,23 +98,23 @@ def test_a_survivor_says_once_what_is_changed_and_where() -> None:
         Mutant("swap:/a/b:1", "swap", "/a/b", b'{"<":[1,2]}', b'{">":[1,2]}', MutantOutcome.SURVIVED),
         Mutant("m1", "drop", "/a", b"1", None, MutantOutcome.SURVIVED),
     ]
-    assert asked(RunState(order("alpha")), Missing(mutants))["survivors"] == [
+    assert asked(GenerationState(order("alpha")), SuiteGaps(mutants))["survivors"] == [
         {"mutant": "swap:/a/b:1", "before": {"<": [1, 2]}, "after": {">": [1, 2]}},
         {"mutant": "m1", "operator": "drop", "path": "/a", "before": 1, "after": None},
     ]
 
 
 def test_tests_that_need_no_model_are_counted_and_not_listed() -> None:
-    state = RunState(order("alpha"))
-    state.apply(TestMade(TestCase("floor1", "alpha", "given", is_combinatorial=True)))
-    state.apply(TestMade(TestCase("alpha_1_1", "alpha", "given", round=1)))
+    state = GenerationState(order("alpha"))
+    state.apply(TestAdded(TestCase("floor1", "alpha", "given", is_combinatorial=True)))
+    state.apply(TestAdded(TestCase("alpha_1_1", "alpha", "given", round=1)))
     said = asked(state)
     assert (said["existing_count"], said["combinatorial_count"]) == (1, 1)
     assert said["existing_tests"] == ["[alpha_1_1] alpha: given"]
 
 
 def test_a_test_that_was_not_kept_is_told_unless_its_input_is_listed_already() -> None:
-    state = RunState(order("alpha"))
+    state = GenerationState(order("alpha"))
     for number, level in enumerate(DuplicateLevel):
         test = TestCase(f"alpha_1_{number}", "alpha", f"given {level.value}", round=1)
         state.apply(DuplicateDropped(test, "alpha_1_9", level))
@@ -127,7 +130,7 @@ def test_a_test_that_was_not_kept_is_told_unless_its_input_is_listed_already() -
 
 
 def test_what_there_is_none_of_is_left_out() -> None:
-    assert set(asked(RunState(order("alpha")))) == {
+    assert set(asked(GenerationState(order("alpha")))) == {
         "question",
         "category",
         "round",
@@ -139,17 +142,17 @@ def test_what_there_is_none_of_is_left_out() -> None:
 
 
 def test_only_the_last_reflection_on_the_category_is_repeated() -> None:
-    state = RunState(order("alpha", "beta"))
+    state = GenerationState(order("alpha", "beta"))
     for category, text in (("alpha", "old"), ("alpha", "new"), ("beta", "other")):
-        state.apply(Reflected(Reflection(category, text, ReflectionAction.REFINING, ("do it",))))
+        state.apply(ReflectionCompleted(Reflection(category, text, ReflectionAction.REFINING, ("do it",))))
     assert asked(state)["reflection"] == {"text": "new", "recommendations": ["do it"]}
-    assert "reflection" not in asked(state, this=Round(None, 1))
+    assert "reflection" not in asked(state, this=GenerationRound(None, 1))
 
 
 def test_a_refinement_repeats_the_assessment() -> None:
-    state = RunState(order("alpha"))
-    state.apply(Reflected(Reflection(None, "gaps", ReflectionAction.ASSESSING, ("fill them",)), 4))
-    assert asked(state, this=Round(None, 1))["reflection"]["recommendations"] == ["fill them"]
+    state = GenerationState(order("alpha"))
+    state.apply(ReflectionCompleted(Reflection(None, "gaps", ReflectionAction.ASSESSING, ("fill them",)), 4))
+    assert asked(state, this=GenerationRound(None, 1))["reflection"]["recommendations"] == ["fill them"]
 
 
 def test_the_system_text_ends_with_the_material_in_one_line() -> None:
@@ -157,9 +160,9 @@ def test_the_system_text_ends_with_the_material_in_one_line() -> None:
         FilePreview("a/b.csv", 10, "one,two\n1,2\n", ("one", "two")),
         FilePreview("c.bin", 99),
     )
-    environment = Environment("linux/x86_64", ("a 3",), ("b",), ("c",), files, 7)
+    environment = TaskEnvironment("linux/x86_64", ("a 3",), ("b",), ("c",), files, 7)
     what = order("alpha", environment=environment)
-    text = system_text(what, NumberedSubject(1))
+    text = testgen_system_text(what, NumberedSubject(1))
     assert text.startswith(prompt("system"))
     told = json.loads(text.rpartition("\n")[2])
     assert told["task"] == "make it so"
@@ -176,12 +179,12 @@ def test_the_system_text_ends_with_the_material_in_one_line() -> None:
         ],
         "file_count": 7,
     }
-    assert text == system_text(what, NumberedSubject(1))
+    assert text == testgen_system_text(what, NumberedSubject(1))
 
 
 def test_long_files_are_told_by_their_beginnings() -> None:
     files = tuple(FilePreview(f"f{n}", 20_000, "x" * 16_000, ("name",) * 500) for n in range(100))
-    text = system_text(order("alpha", environment=Environment(files=files)), None)
+    text = testgen_system_text(order("alpha", environment=TaskEnvironment(files=files)), None)
     assert len(text) < 70_000
     assert len(json.loads(text.rpartition("\n")[2])["environment"]["files"]) == 100
 

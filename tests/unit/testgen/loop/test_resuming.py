@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.testgen.events import Completed, DuplicateDropped, Started, TestMade, TestRan
+from peripety.testgen.events import (
+    DuplicateDropped,
+    GenerationCompleted,
+    GenerationStarted,
+    TestAdded,
+    TestRan,
+)
 from support.looping import (
     CONTENT,
     POOR,
@@ -25,8 +31,9 @@ from support.looping import (
 )
 
 if TYPE_CHECKING:
-    from peripety.testgen.events import RunEvent
-    from peripety.testgen.model import TestCase, TestGenOrder
+    from peripety.testgen.events import GenerationEvent
+    from peripety.testgen.types import TestCase, TestGenOrder
+
 
 BUSY = order("alpha", "beta", target_tests_per_category=7, max_global_refinement_rounds=1)
 AT_ONCE = order("alpha", "beta", target_tests_per_category=7, parallel_categories=True)
@@ -62,7 +69,7 @@ def suite(book: Book) -> list[TestCase]:
     return sorted(book.suite, key=lambda test: test.test_id)
 
 
-def prefix(events: list[RunEvent], count: int, account: Any) -> Book:
+def prefix(events: list[GenerationEvent], count: int, account: Any) -> Book:
     return Book(events=events[:count], account=account)
 
 
@@ -82,14 +89,14 @@ async def test_killed_after_any_event_it_ends_with_the_same_suite(
         return NumberedSubject(parts, floor=[35, 36, 35]) if parts else None
 
     whole = await ran(Author(answer), what, subject())
-    assert isinstance(whole.last, Completed)
+    assert isinstance(whole.last, GenerationCompleted)
     assert len(whole.of(DuplicateDropped)) > 3
     for count in range(len(whole.events)):
         book = prefix(whole.events, count, whole.accounts[0])
         await ran(Author(answer), what, subject(), book=book)
         assert book.events[:count] == whole.events[:count]
         assert suite(book) == suite(whole)
-        assert book.of(Started) == [Started(what)]
+        assert book.of(GenerationStarted) == [GenerationStarted(what)]
         assert [(event.test.test_id, event.of) for event in book.of(DuplicateDropped)] == [
             (event.test.test_id, event.of) for event in whole.of(DuplicateDropped)
         ]
@@ -128,15 +135,15 @@ async def test_killed_again_and_again_it_still_comes_to_its_end() -> None:
         except DeadError:
             continue
         break
-    assert isinstance(book.last, Completed)
+    assert isinstance(book.last, GenerationCompleted)
     assert suite(book) == suite(whole)
 
 
 async def test_what_a_model_writes_otherwise_the_second_time_is_kept_beside_what_was_recorded() -> None:
     whole = await ran(Author(answers), BUSY)
-    made = next(number for number, event in enumerate(whole.events) if isinstance(event, TestMade))
+    made = next(number for number, event in enumerate(whole.events) if isinstance(event, TestAdded))
     book = prefix(whole.events, made + 2, whole.accounts[0])
-    recorded = [event.test for event in book.of(TestMade)]
+    recorded = [event.test for event in book.of(TestAdded)]
     others = Author(lambda question: some(question, 2) if question.kind == "tests" else CONTENT)
     await ran(others, order("alpha"), book=book)
     assert {test.test_id for test in recorded} <= {test.test_id for test in book.suite}

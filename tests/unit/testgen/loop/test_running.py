@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.testgen.categories import categories_of
 from peripety.testgen.events import (
-    Completed,
-    Measured,
-    Progressed,
+    GenerationCompleted,
+    GenerationProgressed,
+    GenerationStarted,
+    QualityMeasured,
     ReflectionAction,
-    Started,
-    StepEnd,
-    TestMade,
+    StepOutcome,
+    TestAdded,
     TestRan,
 )
-from peripety.testgen.model import TaskContext, TestGenConfig, TestGenOrder
+from peripety.testgen.types import TaskContext, TestGenConfig, TestGenOrder, categories_of
 from support.looping import (
     CONTENT,
     GOOD,
@@ -52,8 +51,8 @@ async def test_a_run_begins_with_its_order_and_ends_with_its_sums() -> None:
     what = order("alpha", "beta")
     author = always()
     book = await ran(author, what)
-    assert book.events[0] == Started(what)
-    assert isinstance(book.last, Completed)
+    assert book.events[0] == GenerationStarted(what)
+    assert isinstance(book.last, GenerationCompleted)
     stats = book.stats
     assert stats.total_tests == len(book.suite) == 6
     assert stats.total_rounds == 2
@@ -280,11 +279,11 @@ async def test_progress_names_phase_category_and_round() -> None:
     book = await ran(always(assessment=POOR), order("alpha", max_global_refinement_rounds=1))
     begun = [
         (event.phase.value, event.category, event.round)
-        for event in book.of(Progressed)
+        for event in book.of(GenerationProgressed)
         if event.round and event.end is None
     ]
     assert begun == [("category_generation", "alpha", 1), ("global_refinement", None, 1)]
-    assert all(event.status for event in book.of(Progressed))
+    assert all(event.status for event in book.of(GenerationProgressed))
     assert book.state.phase.value == "complete"
 
 
@@ -293,7 +292,7 @@ async def test_tests_that_need_no_model_come_first_are_run_and_count_towards_no_
     subject = NumberedSubject(40, floor=[38, 39, 38])
     book = await ran(author, order("alpha", "beta", target_total_tests=6), subject)
     first = author.questions[0]
-    assert [event.test.test_id for event in book.of(TestMade)[:2]] == ["floor1", "floor2"]
+    assert [event.test.test_id for event in book.of(TestAdded)[:2]] == ["floor1", "floor2"]
     assert [event.test_id for event in book.of(TestRan)[:2]] == ["floor1", "floor2"]
     assert first.said["combinatorial_count"] == 2
     assert first.said["existing_tests"] == []
@@ -331,7 +330,7 @@ async def test_after_each_round_its_tests_are_run_and_the_next_question_says_wha
     assert [entry["status"] for entry in second["not_met"]] == ["failed", "not_executable"]
     assert second["not_met"][0]["observed"] == "parts [1]"
     assert second["not_met"][0]["body"] == {"parts": [1], "holds": False}
-    assert book.of(Measured)
+    assert book.of(QualityMeasured)
 
 
 async def test_contradictions_are_in_the_next_question_and_in_both_verdicts() -> None:
@@ -394,4 +393,4 @@ async def test_a_run_with_too_few_tests_does_not_end_for_want_of_gain() -> None:
 
 async def test_a_round_that_was_left_says_that_it_is_over() -> None:
     book = await ran(always(), order("alpha"))
-    assert [event.end for event in book.of(Progressed) if event.round] == [None, StepEnd.DONE]
+    assert [event.end for event in book.of(GenerationProgressed) if event.round] == [None, StepOutcome.DONE]

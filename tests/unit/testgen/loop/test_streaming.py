@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.testgen.events import TestMade
+from peripety.testgen.events import TestAdded
 from support.looping import Author, Book, Inline, Paused, Question, always, order, ran, some
 from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.testgen.events import RunEvent
-    from peripety.testgen.loop.ledger import Account
+    from peripety.testgen.events import GenerationEvent
+    from peripety.testgen.run.budget import BudgetAccount
 
 
 class Clocked(Book):
@@ -23,9 +23,9 @@ class Clocked(Book):
         self._clock = clock
         self.moments: list[float] = []
 
-    async def record(self, events: Sequence[RunEvent], account: Account) -> None:
+    async def record(self, events: Sequence[GenerationEvent], account: BudgetAccount) -> None:
         await super().record(events, account)
-        self.moments += [self._clock.now() for event in events if isinstance(event, TestMade)]
+        self.moments += [self._clock.now() for event in events if isinstance(event, TestAdded)]
 
 
 def with_pauses(question: Question) -> list[Any]:
@@ -56,8 +56,8 @@ async def test_every_test_is_a_transaction_of_its_own() -> None:
     sizes: list[int] = []
     record = book.record
 
-    async def counted(events: Sequence[RunEvent], account: Account) -> None:
-        sizes.append(sum(isinstance(event, TestMade) for event in events))
+    async def counted(events: Sequence[GenerationEvent], account: BudgetAccount) -> None:
+        sizes.append(sum(isinstance(event, TestAdded) for event in events))
         await record(events, account)
 
     book.record = counted  # type: ignore[method-assign]

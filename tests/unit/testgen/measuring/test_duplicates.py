@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from peripety.testgen.measuring.duplicates import Duplicates
-from peripety.testgen.measuring.inputs import MOST_COMPARED, are_near
-from peripety.testgen.model import DuplicateLevel, TestCase
+from peripety.testgen.evaluation.duplicates import MAX_COMPARED_CHARACTERS, Duplicates, are_similar
 from peripety.testgen.subjects.subject import SubjectKind
+from peripety.testgen.types import DuplicateLevel, TestCase
 from support.testgen_toys import ToySubject, toy_test
 
 
@@ -73,7 +72,7 @@ def test_texts_that_hardly_differ_and_expect_something_else_are_both_kept() -> N
 
 
 def test_long_texts_are_not_compared_character_by_character() -> None:
-    long = "word " * MOST_COMPARED
+    long = "word " * MAX_COMPARED_CHARACTERS
     started = time.process_time()
     assert found(None, text_test("t1", long), text_test("t2", f"{long} end")) is None
     assert time.process_time() - started < 1
@@ -86,7 +85,7 @@ def test_texts_of_the_same_characters_in_another_order_are_told_apart_in_no_time
         random.shuffle(letters)
         texts.append("".join(letters))
     started = time.process_time()
-    assert not any(are_near(one, other) for one, other in combinations(texts, 2))
+    assert not any(are_similar(one, other) for one, other in combinations(texts, 2))
     assert time.process_time() - started < 2
 
 
@@ -98,7 +97,7 @@ def test_texts_are_near_when_nineteen_of_twenty_characters_match(seed: int) -> N
     for _ in range(random.randint(0, 9)):
         other[random.randrange(len(other))] = random.choice(("", "x", "yz"))
     ratio = SequenceMatcher(None, one, "".join(other), autojunk=False).ratio()
-    assert are_near(one, "".join(other)) is (ratio >= 0.95)
+    assert are_similar(one, "".join(other)) is (ratio >= 0.95)
 
 
 def test_a_test_that_is_run_repeats_one_that_gives_and_expects_the_same_whatever_is_said_of_it() -> None:

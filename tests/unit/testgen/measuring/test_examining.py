@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peripety.testgen.measuring.examining import REPETITIONS, examine
-from peripety.testgen.model import TestCase, TestStatus
+from peripety.testgen.evaluation.suite import DEFAULT_REPETITIONS, evaluate_test
+from peripety.testgen.types import TestCase, TestStatus
 from support.testgen_toys import ToySubject, toy_test
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.testgen.subjects.subject import Ran
+    from peripety.testgen.subjects.subject import RunResult
 
 
 class Counting(ToySubject):
@@ -24,7 +24,7 @@ class Counting(ToySubject):
         self.asked_for_kills = 0
         self._statuses = statuses
 
-    def run(self, test: TestCase) -> Ran:
+    def run(self, test: TestCase) -> RunResult:
         self.runs += 1
         ran = super().run(test)
         return replace(ran, status=self._statuses[self.runs - 1], findings=()) if self._statuses else ran
@@ -40,9 +40,9 @@ def codes(findings: Sequence[object]) -> list[str]:
 
 def test_a_test_that_holds_covers_and_kills() -> None:
     subject = Counting()
-    examined = examine(subject, toy_test("t1", 4, 6, 10))
+    examined = evaluate_test(subject, toy_test("t1", 4, 6, 10))
     assert (examined.status, examined.runs, examined.observed) == (TestStatus.PASSED, 5, "10")
-    assert subject.runs == REPETITIONS == 5
+    assert subject.runs == DEFAULT_REPETITIONS == 5
     assert examined.covered == {"side:/below"}
     assert examined.kills == {"difference", "bound_less", "always_zero"}
     assert not examined.findings
@@ -50,7 +50,7 @@ def test_a_test_that_holds_covers_and_kills() -> None:
 
 def test_a_test_that_fails_shows_what_came_out_and_kills_nothing() -> None:
     subject = Counting()
-    examined = examine(subject, toy_test("t1", 1, 1, 3))
+    examined = evaluate_test(subject, toy_test("t1", 1, 1, 3))
     assert (examined.status, examined.observed) == (TestStatus.FAILED, "2")
     assert codes(examined.findings) == ["EXPECTATION_NOT_MET"]
     assert examined.findings[0].path == "/equals"
@@ -60,14 +60,14 @@ def test_a_test_that_fails_shows_what_came_out_and_kills_nothing() -> None:
 
 
 def test_a_failure_that_its_subject_says_nothing_about_is_told_all_the_same() -> None:
-    examined = examine(Counting([TestStatus.FAILED] * 5), toy_test("t1", 1, 1, 2))
+    examined = evaluate_test(Counting([TestStatus.FAILED] * 5), toy_test("t1", 1, 1, 2))
     assert codes(examined.findings) == ["EXPECTATION_NOT_MET"]
     assert examined.findings[0].message.endswith(": 2")
 
 
 def test_a_test_that_passes_and_fails_is_unstable() -> None:
     statuses = [TestStatus.PASSED] * 4 + [TestStatus.FAILED]
-    examined = examine(Counting(statuses), toy_test("t1", 1, 1, 2))
+    examined = evaluate_test(Counting(statuses), toy_test("t1", 1, 1, 2))
     assert examined.status is TestStatus.UNSTABLE
     assert codes(examined.findings) == ["UNSTABLE"]
     assert "4 passed" in examined.findings[0].message
@@ -75,14 +75,14 @@ def test_a_test_that_passes_and_fails_is_unstable() -> None:
 
 
 def test_a_test_that_always_passes_and_never_shows_the_same_is_unstable() -> None:
-    examined = examine(ToySubject(flaky=True), toy_test("t1", 1, 1, 2))
+    examined = evaluate_test(ToySubject(flaky=True), toy_test("t1", 1, 1, 2))
     assert examined.status is TestStatus.UNSTABLE
     assert not examined.covered
 
 
 def test_a_stub_passes_and_kills_and_covers_nothing() -> None:
     subject = Counting()
-    examined = examine(subject, toy_test("t1", 1, 1, None))
+    examined = evaluate_test(subject, toy_test("t1", 1, 1, None))
     assert examined.status is TestStatus.PASSED
     assert codes(examined.findings) == ["STUB"]
     assert not examined.covered
@@ -92,22 +92,22 @@ def test_a_stub_passes_and_kills_and_covers_nothing() -> None:
 
 def test_a_body_that_cannot_be_run_is_not_run() -> None:
     subject = Counting()
-    examined = examine(subject, toy_test("t1", 1, 1, 2, body={"one": "x"}))
+    examined = evaluate_test(subject, toy_test("t1", 1, 1, 2, body={"one": "x"}))
     assert (examined.status, examined.runs, subject.runs) == (TestStatus.NOT_EXECUTABLE, 0, 0)
     assert codes(examined.findings) == ["NOT_A_NUMBER"]
 
 
 def test_words_alone_cannot_be_run() -> None:
-    examined = examine(ToySubject(), TestCase("t1", "boundary", "the sum of both"))
+    examined = evaluate_test(ToySubject(), TestCase("t1", "boundary", "the sum of both"))
     assert examined.status is TestStatus.NOT_EXECUTABLE
     assert codes(examined.findings) == ["BODY_MISSING"]
 
 
 def test_what_turns_out_not_to_be_executable_is_tried_once() -> None:
     subject = Counting([TestStatus.NOT_EXECUTABLE])
-    examined = examine(subject, toy_test("t1", 1, 1, 2))
+    examined = evaluate_test(subject, toy_test("t1", 1, 1, 2))
     assert (examined.status, examined.runs) == (TestStatus.NOT_EXECUTABLE, 1)
 
 
 def test_the_caller_says_how_often() -> None:
-    assert examine(ToySubject(), toy_test("t1", 1, 1, 2), repetitions=2).runs == 2
+    assert evaluate_test(ToySubject(), toy_test("t1", 1, 1, 2), repetitions=2).runs == 2

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.testgen.measuring.examining import examine
-from peripety.testgen.measuring.suite import Contradiction, MeasuredSuite
-from peripety.testgen.model import DuplicateLevel, TestCase, TestStatus
+from peripety.testgen.evaluation.suite import Contradiction, MeasuredSuite, evaluate_test
+from peripety.testgen.types import DuplicateLevel, TestCase, TestStatus
 from support.testgen_toys import ToySubject, toy_test
 
 if TYPE_CHECKING:
-    from peripety.testgen.model import Verdict
+    from peripety.testgen.types import CaseVerdict
 
 
 class Suite(MeasuredSuite):
@@ -22,11 +21,11 @@ class Suite(MeasuredSuite):
         self.toy = subject or ToySubject()
         super().__init__(self.toy)
 
-    def see(self, test: TestCase) -> Verdict:
-        return self.add(test, examine(self.toy, test))
+    def see(self, test: TestCase) -> CaseVerdict:
+        return self.add(test, evaluate_test(self.toy, test))
 
 
-def found_in(verdict: Verdict) -> list[str]:
+def found_in(verdict: CaseVerdict) -> list[str]:
     return [finding.code for finding in verdict.findings]
 
 

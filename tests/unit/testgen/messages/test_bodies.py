@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from peripety.testgen.messages.cases import case_to_proto, cases_from_proto
-from peripety.testgen.model import TestCase
+from peripety.testgen.pb.responses import case_to_proto, cases_from_proto
+from peripety.testgen.types import TestCase
 
 PLAYED = {
     "seed": None,

@@ -4,35 +4,46 @@ import json
 
 import pytest
 
+from peripety.core.mutation import Coverage, Mutant, MutantOutcome, MutationScore
 from peripety.errors import Finding, InvalidArgumentError, Severity
-from peripety.gateway.model import Budget, Spent, Usage
-from peripety.quality import Coverage, Mutant, MutantOutcome, MutationScore
-from peripety.testgen.events import Stats, StoppedBy
-from peripety.testgen.model import (
+from peripety.gateway.types.request import Budget
+from peripety.gateway.types.response import Usage, UsageTotal
+from peripety.testgen.events import GenerationStats, GenerationStop
+from peripety.testgen.export.suite import (
+    MAX_PART_BYTES,
+    SUITE_SCHEMA,
+    ExportedCommand,
+    ExportedOutcome,
+    ExportedSubject,
+    ExportedSuite,
+    TestFormat,
+    read_json,
+    render,
+    write_json,
+)
+from peripety.testgen.subjects.subject import SubjectKind
+from peripety.testgen.types import (
+    CaseVerdict,
     Category,
-    Environment,
-    Examined,
+    EvaluatedTest,
     FilePreview,
-    Quality,
+    SuiteQuality,
     TaskContext,
+    TaskEnvironment,
     TestCase,
     TestGenConfig,
     TestGenOrder,
     TestStatus,
-    Verdict,
 )
-from peripety.testgen.outputs import MAX_PART_BYTES, Command, Outcome, Source, Suite, TestFormat, render
-from peripety.testgen.outputs.json_document import SCHEMA, read, write
-from peripety.testgen.subjects.subject import SubjectKind
 from support.suites import policy_case, policy_suite, suite_of
 
 
-def whole() -> Suite:
+def whole() -> ExportedSuite:
     """A run in which everything is set."""
     order = TestGenOrder(
         description="any text\nof \N{GRINNING FACE}",
         task_id="task",
-        environment=Environment(
+        environment=TaskEnvironment(
             "linux/x86_64", ("python 3.13",), ("awk",), ("sed",), (FilePreview("a", 1, "x"),)
         ),
         context=TaskContext.CUSTOM,
@@ -42,37 +53,39 @@ def whole() -> Suite:
         budget=Budget(max_calls=7),
     )
     survivor = Mutant("m1", "swap", "/rules/0", b'"a"', None, MutantOutcome.SURVIVED)
-    quality = Quality(
+    quality = SuiteQuality(
         (Coverage("rule", 1, 2, ("/rules/1",), ("/rules/2",)),), MutationScore(3, 1, 2, (survivor,)), 1
     )
     finding = Finding("CONTRADICTION", "/expected", "both cannot be right.", Severity.WARNING)
-    verdict = Verdict(
-        Examined(TestStatus.PASSED, 5, "seen", kills=frozenset({"m2", "m3"})),
+    verdict = CaseVerdict(
+        EvaluatedTest(TestStatus.PASSED, 5, "seen", kills=frozenset({"m2", "m3"})),
         True,
         (finding,),
         ("m2",),
         ("rule:/0",),
     )
-    return Suite(
+    return ExportedSuite(
         "run_1",
         order,
-        Source(SubjectKind.COMMAND, command=Command(("python3", "a.py"), "a/b", ("NAME",), 2.5)),
+        ExportedSubject(
+            SubjectKind.COMMAND, command=ExportedCommand(("python3", "a.py"), "a/b", ("NAME",), 2.5)
+        ),
         (
             TestCase(
                 "t1", "first", "in", "out", "why", 0.25, {"exit_code": None, "deep": [1, {"a": 2.5}]}, 2, True
             ),
         ),
-        {"t1": Outcome.of(verdict)},
-        Stats(
+        {"t1": ExportedOutcome.of(verdict)},
+        GenerationStats(
             1,
             2,
             {"first": 2},
             0,
             7,
-            Spent(3, Usage(10, 20), 10**9),
+            UsageTotal(3, Usage(10, 20), 10**9),
             1.5,
             ("unsure.",),
-            StoppedBy.EXPECTED_GAIN,
+            GenerationStop.EXPECTED_GAIN,
             quality,
             4,
         ),
@@ -80,13 +93,13 @@ def whole() -> Suite:
 
 
 @pytest.mark.parametrize("suite", [whole(), suite_of([]), policy_suite(policy_case("a", "allow"))])
-def test_what_was_written_is_read_as_it_was(suite: Suite) -> None:
-    assert read(write(suite)) == suite
+def test_what_was_written_is_read_as_it_was(suite: ExportedSuite) -> None:
+    assert read_json(write_json(suite)) == suite
 
 
 def test_the_document_says_what_it_is_and_what_each_part_is() -> None:
     document = json.loads(b"".join(render(whole(), TestFormat.JSON)))
-    assert document["schema"] == SCHEMA
+    assert document["schema"] == SUITE_SCHEMA
     assert document["order"]["config"]["max_total_tokens"] == 1_000
     assert document["tests"][0]["body"] == {"exit_code": None, "deep": [1, {"a": 2.5}]}
     assert document["outcomes"]["t1"]["status"] == "passed"
@@ -97,7 +110,7 @@ def test_the_document_says_what_it_is_and_what_each_part_is() -> None:
 
 def test_text_that_has_no_place_in_utf_8_is_escaped() -> None:
     suite = suite_of([TestCase("t", "existence", "half \ud800")])
-    assert json.loads(write(suite).decode())["tests"][0]["input"] == "half \ud800"
+    assert json.loads(write_json(suite).decode())["tests"][0]["input"] == "half \ud800"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +126,7 @@ def test_text_that_has_no_place_in_utf_8_is_escaped() -> None:
 )
 def test_what_is_no_such_document_is_refused_with_the_reason(document: bytes, told: str) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
-        read(document)
+        read_json(document)
     assert told in refused.value.message
     assert refused.value.code == "FILE_INVALID"
 

@@ -4,17 +4,18 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from peripety.errors import Finding
-from peripety.testgen.model import TestCase, TestStatus
-from peripety.testgen.outputs import TestFormat, render
+from peripety.testgen.export.suite import TestFormat, render
+from peripety.testgen.types import TestCase, TestStatus
 from support.suites import outcome, policy_case, policy_suite, suite_of
 
 if TYPE_CHECKING:
-    from peripety.testgen.outputs import Suite
+    from peripety.testgen.export.suite import ExportedSuite
+
 
 NOT_MET = (Finding("EXPECTATION_NOT_MET", "/expected", "the policy says deny."),)
 
 
-def report(suite: Suite) -> ET.Element:
+def report(suite: ExportedSuite) -> ET.Element:
     return ET.fromstring(b"".join(render(suite, TestFormat.JUNIT)))  # noqa: S314 - it is our own
 
 

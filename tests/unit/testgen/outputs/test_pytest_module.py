@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import Finding
-from peripety.testgen.model import TestCase, TestStatus
-from peripety.testgen.outputs import TestFormat, render
-from peripety.testgen.outputs.texts import json_literal, names
-from peripety.testgen.subjects.command import CommandSubject
+from peripety.testgen.export.pytest_module import list_names, to_json_literal
+from peripety.testgen.export.suite import TestFormat, render
+from peripety.testgen.subjects.command.subject import CommandSubject
+from peripety.testgen.types import TestCase, TestStatus
 from support.suites import (
     PROGRAM,
     command_case,
@@ -31,7 +31,8 @@ from support.suites import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from peripety.testgen.outputs import Suite
+    from peripety.testgen.export.suite import ExportedSuite
+
 
 HOSTILE = (
     "\"\"\"; raise SystemExit # '''\n\r\f\0\x1b[2J \\ \\u0041 \N{RIGHT-TO-LEFT OVERRIDE}\N{LINE SEPARATOR}"
@@ -41,7 +42,7 @@ ONE_MORE = {"==": [{"var": "state.a"}, 1]}
 
 
 def written(
-    suite: Suite, folder: Path, name: str = "test_written.py", *, counting_only: bool = False
+    suite: ExportedSuite, folder: Path, name: str = "test_written.py", *, counting_only: bool = False
 ) -> Path:
     module = folder / name
     module.write_bytes(b"".join(render(suite, TestFormat.PYTEST, counting_only=counting_only)))
@@ -178,20 +179,22 @@ def test_any_text_stays_text(tmp_path: Path) -> None:
     "value", [HOSTILE, {'""': ['""', ""]}, [["'" * 4, '"' * 9], {"": "\\"}], 1e300, None]
 )
 def test_a_literal_holds_the_value(value: object) -> None:
-    literal = ast.literal_eval(json_literal(value, 8))
+    literal = ast.literal_eval(to_json_literal(value, 8))
     assert json.loads(literal) == value
 
 
 def test_a_value_stands_on_one_line_where_it_fits() -> None:
     value = {"first": ["x" * 30] * 4, "second": {"a": [1, 2]}}
-    lines = json_literal(value, 4).splitlines()
+    lines = to_json_literal(value, 4).splitlines()
     assert '      "second": {"a": [1, 2]}' in lines
     assert len(lines) == 11
     assert max(map(len, lines)) < 100
 
 
 def test_names_are_valid_and_each_another_one() -> None:
-    made = names(["a", "a", "a_2", "", "\N{HANGUL SYLLABLE GA}", "A b-c", "class", "9", "x" * 500, "x" * 501])
+    made = list_names(
+        ["a", "a", "a_2", "", "\N{HANGUL SYLLABLE GA}", "A b-c", "class", "9", "x" * 500, "x" * 501]
+    )
     assert len(made) == len(set(made))
     assert all(name.isidentifier() and name.isascii() and name.startswith("test_") for name in made)
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
-from peripety.quality import MutantOutcome
-from peripety.testgen.model import TestCase, TestStatus
-from peripety.testgen.subjects.pairs import pairs
+from peripety import engine
+from peripety.core.mutation import MutantOutcome
 from peripety.testgen.subjects.policy import PolicySubject
+from peripety.testgen.subjects.subject import pairwise
+from peripety.testgen.types import TestCase, TestStatus
 from support.policy_documents import policy_document, rule, tool
 
 _SCHEMA = {
@@ -24,7 +24,7 @@ def subject() -> PolicySubject:
     small = rule("small", "allow", tools=["write"], logic={"<": [{"var": "arguments.size"}, 5]})
     asked = rule("asked", "escalate", tools=["write"], roles=["editor"])
     tools = [tool("write", "files", input_schema=_SCHEMA), tool("list", "files")]
-    return PolicySubject(sim.compile_policy(policy_document(tools=tools, rules=[small, asked])))
+    return PolicySubject(engine.compile_policy(policy_document(tools=tools, rules=[small, asked])))
 
 
 def case(expected: str, size: Any = 4, tool: str = "write", roles: tuple[str, ...] = ()) -> TestCase:
@@ -111,16 +111,16 @@ def test_the_floor_expects_what_the_policy_says_now(subject: PolicySubject) -> N
 
 def test_every_two_values_of_two_arguments_occur_together() -> None:
     values: dict[str, list[Any]] = {"a": [1, 2, 3], "b": ["x", "y"], "c": [True, False]}
-    rows = pairs(values)
+    rows = pairwise(values)
     for one, other in (("a", "b"), ("a", "c"), ("b", "c")):
         found = {(row[one], row[other]) for row in rows}
         assert found == {(left, right) for left in values[one] for right in values[other]}
-    assert pairs({}) == [{}]
-    assert pairs({"a": [1, 2]}) == [{"a": 1}, {"a": 2}]
+    assert pairwise({}) == [{}]
+    assert pairwise({"a": [1, 2]}) == [{"a": 1}, {"a": 2}]
 
 
 def test_of_factors_with_many_values_only_the_first_ones_are_combined() -> None:
-    rows = pairs({"a": range(60), "b": range(60)})
+    rows = pairwise({"a": range(60), "b": range(60)})
     assert {row["a"] for row in rows} == {row["b"] for row in rows} == {*range(16)}
     assert len(rows) == 16 * 16
 
@@ -128,7 +128,7 @@ def test_of_factors_with_many_values_only_the_first_ones_are_combined() -> None:
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(("factors", "choices"), [(20, 16), (100, 16), (100, 1)])
 def test_arguments_of_many_values_are_combined_in_a_moment(factors: int, choices: int) -> None:
-    rows = pairs({f"a{number}": range(choices) for number in range(factors)})
+    rows = pairwise({f"a{number}": range(choices) for number in range(factors)})
     first = {(row["a0"], row["a1"]) for row in rows}
     assert first >= {(one, other) for one in range(min(choices, 2)) for other in range(min(choices, 2))}
     assert all(len(row) == factors for row in rows)

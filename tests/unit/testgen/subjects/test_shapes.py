@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
-from peripety.testgen.measuring.duplicates import Duplicates
-from peripety.testgen.measuring.examining import examine
-from peripety.testgen.model import TestCase, TestStatus
-from peripety.testgen.subjects.command import CommandSubject
+from peripety import engine
+from peripety.testgen.evaluation.duplicates import Duplicates
+from peripety.testgen.evaluation.suite import evaluate_test
+from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.subjects.policy import PolicySubject
-from peripety.testgen.subjects.scenario import ScenarioSubject
+from peripety.testgen.subjects.scenario.subject import ScenarioSubject
+from peripety.testgen.types import TestCase, TestStatus
 from support.policy_documents import policy_document, rule
 from support.repository import ROOT
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from peripety.testgen.subjects.subject import Subject
+
 
 JUNK: tuple[Any, ...] = (
     None,
@@ -67,9 +68,9 @@ BODIES: dict[str, dict[str, Any]] = {
 def subject(request: pytest.FixtureRequest) -> Subject:
     match request.param:
         case "scenario":
-            return ScenarioSubject(sim.compile((ROOT / "examples" / "scenario.json").read_bytes()))
+            return ScenarioSubject(engine.compile((ROOT / "examples" / "scenario.json").read_bytes()))
         case "policy":
-            return PolicySubject(sim.compile_policy(policy_document(rules=[rule()])))
+            return PolicySubject(engine.compile_policy(policy_document(rules=[rule()])))
     return CommandSubject(["echo"])
 
 
@@ -102,7 +103,7 @@ def test_whatever_stands_in_a_body_is_found_or_can_be_run(subject: Subject) -> N
         problems = subject.problems(body)
         found += any(problem.code == "BODY_INVALID" for problem in problems)
         if problems or subject.kind.value != "command":
-            examined = examine(subject, case(body), 1)
+            examined = evaluate_test(subject, case(body), 1)
             assert not problems or examined.status is TestStatus.NOT_EXECUTABLE
     assert found > 20
 

@@ -1,5 +1,1 @@
-"""Gemini's `generateContent`."""
-
-from peripety.gateway.providers.gemini.wire import GeminiWire
-
-__all__ = ["GeminiWire"]
+"""Gemini generateContent API."""

@@ -1,4 +1,9 @@
-"""Provider without a model: authors scenarios, policies and tests, and narrates turns from templates."""
+"""Provider without a model.
+
+Offline provider, the default: authors scenarios and narrates turns without a model, a key or a network.
+
+Provider without a model: authors scenarios, policies and tests, and narrates turns from templates.
+"""
 
 from __future__ import annotations
 
@@ -7,51 +12,50 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from peripety.authoring import author
-from peripety.authoring.reading.languages import MARK
+from peripety.author.author import author_from_text
+from peripety.author.narration import narrate
+from peripety.author.text_analysis.languages import OFFLINE_MARK
+from peripety.engine.schemas import OUTCOME, SCENARIO_SPEC
 from peripety.errors import FailedPreconditionError
-from peripety.gateway.model import (
-    ChatRole,
+from peripety.gateway.providers.offline.answers import (
+    GENERATE_TEST,
+    POLICY_ANSWERS,
+    TEST_ANSWERS,
+    answer_tests,
+    match_action,
+    merge_call_results,
+    parse_scenario_prompt,
+    parse_turn_prompt,
+)
+from peripety.gateway.providers.provider import AnswerFinished, ProviderCall, ProviderEvent
+from peripety.gateway.types.message import ChatRole, Text, ToolCall, ToolChoice, ToolChoiceMode
+from peripety.gateway.types.response import (
     SchemaMethod,
     SchemaReport,
     StopReason,
-    Text,
     TextDelta,
-    ToolCall,
     ToolCallDelta,
-    ToolChoice,
-    ToolChoiceMode,
     Usage,
 )
-from peripety.gateway.providers.base import Call, Finished, ProviderEvent
-from peripety.gateway.providers.offline.asked import description_in, turn_in
-from peripety.gateway.providers.offline.narrate import narrate
-from peripety.gateway.providers.offline.policies import ANSWERS as POLICY_ANSWERS
-from peripety.gateway.providers.offline.results import with_calls
-from peripety.gateway.providers.offline.tests import ANSWERS as TEST_ANSWERS
-from peripety.gateway.providers.offline.tests import GENERATE_TEST, tests_for
-from peripety.gateway.providers.offline.words import meant_by
-from peripety.sim.schemas import OUTCOME, SCENARIO_SPEC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.model import GenerateRequest, ResponseSchema
+    from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 
-__all__ = ["OfflineProvider"]
 
 _PIECE = re.compile(r"\S{1,24}\s*|\s+")
-_HOW_TO_GET_A_MODEL = (
+_MODEL_SETUP_HINT = (
     "set MODEL_PROVIDER to anthropic, openai, gemini or deepseek with its key (such as ANTHROPIC_API_KEY), "
     "to ollama, or to generic with OPENAI_API_BASE, the address of an OpenAI-compatible server; set "
     "MODEL_NAME to the model, and start again"
 )
 _ANSWERS = {**POLICY_ANSWERS, **TEST_ANSWERS}
-_NO_TEST = f"Nothing more follows from what is known {MARK}."
+_NO_MORE_TESTS = f"Nothing more follows from what is known {OFFLINE_MARK}."
 _NO_MODEL = (
     "No language model is configured. The offline provider writes scenarios, tests and policy rules from the "
     "words of the request and narrates turns from their facts; it cannot converse. To use a model, "
-    f"{_HOW_TO_GET_A_MODEL}. {MARK}"
+    f"{_MODEL_SETUP_HINT}. {OFFLINE_MARK}"
 )
 
 
@@ -68,17 +72,17 @@ class OfflineProvider:
     model = "offline"
     account = ""
 
-    async def stream(self, call: Call) -> AsyncIterator[ProviderEvent]:
+    async def stream(self, call: ProviderCall) -> AsyncIterator[ProviderEvent]:
         """Stream the answer word by word.
 
         Raises:
             InvalidArgumentError: a turn should be narrated, but its facts are missing.
             FailedPreconditionError: the answer has to match a schema that only a model can fill.
         """
-        taken = _taken(call.request)
+        taken = _pending_action_call(call.request)
         if taken is not None:
             yield ToolCallDelta(taken.call_id, taken.arguments, taken.name)
-            yield Finished((taken,), StopReason.TOOL_USE, Usage(), self.name)
+            yield AnswerFinished((taken,), StopReason.TOOL_USE, Usage(), self.name)
             return
         schema = call.request.schema
         if schema is None and any(tool.name == GENERATE_TEST for tool in call.request.tools):
@@ -87,18 +91,18 @@ class OfflineProvider:
             return
         if schema is not None and schema.name in _ANSWERS:
             # Long policies and the search for tests are slow; they must not block other calls.
-            text = await asyncio.to_thread(_answer, call.request)
+            text = await asyncio.to_thread(_create_answer, call.request)
         else:
-            text = _answer(call.request)
+            text = _create_answer(call.request)
         for piece in _PIECE.findall(text):
             yield TextDelta(piece)
             await asyncio.sleep(0)
         report = None if call.request.schema is None else SchemaReport(SchemaMethod.NATIVE)
-        yield Finished((Text(text),), StopReason.END, Usage(), self.name, report)
+        yield AnswerFinished((Text(text),), StopReason.END, Usage(), self.name, report)
 
     async def _tests(self, request: GenerateRequest) -> AsyncIterator[ProviderEvent]:
         """Call the tool once for each test."""
-        tests = await asyncio.to_thread(tests_for, request)
+        tests = await asyncio.to_thread(answer_tests, request)
         calls = tuple(
             ToolCall(f"offline_{number}", GENERATE_TEST, json.dumps(test, ensure_ascii=False))
             for number, test in enumerate(tests, start=1)
@@ -107,12 +111,12 @@ class OfflineProvider:
             yield ToolCallDelta(call.call_id, call.arguments, call.name)
             await asyncio.sleep(0)
         if calls:
-            yield Finished(calls, StopReason.TOOL_USE, Usage(), self.name)
+            yield AnswerFinished(calls, StopReason.TOOL_USE, Usage(), self.name)
         else:
-            yield TextDelta(_NO_TEST)
-            yield Finished((Text(_NO_TEST),), StopReason.END, Usage(), self.name)
+            yield TextDelta(_NO_MORE_TESTS)
+            yield AnswerFinished((Text(_NO_MORE_TESTS),), StopReason.END, Usage(), self.name)
 
-    async def count_tokens(self, _call: Call) -> int:
+    async def count_tokens(self, _call: ProviderCall) -> int:
         """Return 0: no model reads anything."""
         return 0
 
@@ -120,34 +124,34 @@ class OfflineProvider:
         """Do nothing: the provider holds no connections."""
 
 
-def _taken(request: GenerateRequest) -> ToolCall | None:
+def _pending_action_call(request: GenerateRequest) -> ToolCall | None:
     """Return the action call that precedes the narration of a turn."""
     is_turn = request.schema is not None and request.schema.name == OUTCOME
     if not is_turn or not request.tools or request.tool_choice == ToolChoice(ToolChoiceMode.NONE):
         return None
     if any(message.tool_calls for message in request.messages):
         return None
-    words = turn_in([message.text for message in request.messages]).facts.get("input")
-    return meant_by(str(words), request.tools) if words else None
+    words = parse_turn_prompt([message.text for message in request.messages]).facts.get("input")
+    return match_action(str(words), request.tools) if words else None
 
 
-def _answer(request: GenerateRequest) -> str:
+def _create_answer(request: GenerateRequest) -> str:
     if request.schema is None:
         return _NO_MODEL
-    return json.dumps(_structured(request.schema, request), ensure_ascii=False)
+    return json.dumps(_structured_answer(request.schema, request), ensure_ascii=False)
 
 
-def _structured(schema: ResponseSchema, request: GenerateRequest) -> dict[str, Any]:
+def _structured_answer(schema: ResponseSchema, request: GenerateRequest) -> dict[str, Any]:
     said = [message.text for message in request.messages if message.role is ChatRole.USER]
     if schema.name == SCENARIO_SPEC:
-        asked = description_in(said)
-        return author(asked.text, request.seed if asked.seed is None else asked.seed, asked.tries)
+        asked = parse_scenario_prompt(said)
+        return author_from_text(asked.text, request.seed if asked.seed is None else asked.seed, asked.tries)
     if schema.name == OUTCOME:
-        turn = turn_in(said)
-        return narrate(with_calls(turn.facts, request), turn.history)
+        turn = parse_turn_prompt(said)
+        return narrate(merge_call_results(turn.facts, request), turn.history)
     if schema.name in _ANSWERS:
         return _ANSWERS[schema.name](request)
     raise FailedPreconditionError(
-        f"the offline provider cannot fill the schema '{schema.name}'; for that, {_HOW_TO_GET_A_MODEL}",
+        f"the offline provider cannot fill the schema '{schema.name}'; for that, {_MODEL_SETUP_HINT}",
         code="MODEL_REQUIRED",
     )

@@ -1,5 +1,1 @@
-"""OpenAI's Responses API, without storage on the server."""
-
-from peripety.gateway.providers.openai_responses.wire import ResponsesWire
-
-__all__ = ["ResponsesWire"]
+"""OpenAI Responses API."""

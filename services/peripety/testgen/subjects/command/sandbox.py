@@ -20,27 +20,35 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from peripety.core.concurrency import raise_if_cancelled
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
-from peripety.workers import go_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["MAX_DIRECTORY_BYTES", "MAX_DIRECTORY_FILES", "Output", "Sandbox"]
 
 MAX_DIRECTORY_BYTES = 16 * 1024 * 1024
 MAX_DIRECTORY_FILES = 1_000
-_MAX_OUTPUT = 1024 * 1024
+_MAX_OUTPUT_BYTES = 1024 * 1024
 _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_OPEN_FILES = 256
 _MAX_PROCESSES = 256
-_PATH = "/usr/local/bin:/usr/bin:/bin"
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 # If a process is killed, the end of its process namespace kills its children.
-_APART = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child", "--")
+_NAMESPACE_COMMAND = (
+    "unshare",
+    "--user",
+    "--map-current-user",
+    "--net",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "--",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ProcessOutput:
     """The result of a program.
 
     Attributes:
@@ -81,7 +89,7 @@ class Sandbox:
         if directory is not None:
             _require_copyable(directory)
         self._directory = directory
-        self._environment = {"PATH": _PATH, **environment}
+        self._environment = {"PATH": _DEFAULT_PATH, **environment}
         self._timeout = timeout_seconds
         self._limits = (
             "prlimit",
@@ -96,7 +104,7 @@ class Sandbox:
 
     def run(
         self, argv: Sequence[str], stdin: bytes = b"", files: Mapping[str, bytes] | None = None
-    ) -> Output:
+    ) -> ProcessOutput:
         """Run a program to its end, or until the time limit.
 
         Args:
@@ -108,7 +116,7 @@ class Sandbox:
             FailedPreconditionError: the program cannot be started.
             AbandonedError: the work was cancelled.
         """
-        go_on()
+        raise_if_cancelled()
         with tempfile.TemporaryDirectory(prefix="peripety-") as place:
             work, out, err = Path(place, "work"), Path(place, "out"), Path(place, "err")
             if self._directory is None:
@@ -120,15 +128,15 @@ class Sandbox:
             with out.open("wb") as stdout, err.open("wb") as stderr:
                 exit_code = self._finished(argv, stdin, work, (stdout.fileno(), stderr.fileno()))
             # Error messages often contain the path of a file, which differs in each run.
-            complaints = _beginning(err).replace(os.fsencode(work.resolve()), b".")
-            return Output(exit_code, _beginning(out), complaints)
+            complaints = _read_beginning(err).replace(os.fsencode(work.resolve()), b".")
+            return ProcessOutput(exit_code, _read_beginning(out), complaints)
 
     def _finished(
         self, argv: Sequence[str], stdin: bytes, work: Path, outputs: tuple[int, int]
     ) -> int | None:
         process = subprocess.Popen(  # noqa: S603 - the program is the one that the caller named
             # The limits apply inside of the namespace, where only its own processes are counted.
-            [*_APART, *self._limits, *argv],
+            [*_NAMESPACE_COMMAND, *self._limits, *argv],
             stdin=subprocess.PIPE,
             stdout=outputs[0],
             stderr=outputs[1],
@@ -145,14 +153,14 @@ class Sandbox:
         return process.returncode
 
 
-def _beginning(path: Path) -> bytes:
+def _read_beginning(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(_MAX_OUTPUT)
+        return file.read(_MAX_OUTPUT_BYTES)
 
 
 @cache
 def _require_namespaces() -> None:
-    tried = [*_APART, "true"]
+    tried = [*_NAMESPACE_COMMAND, "true"]
     try:
         done = subprocess.run(tried, capture_output=True, check=False, timeout=10)  # noqa: S603 - fixed
         reason = done.stderr.decode(errors="replace").strip() if done.returncode else ""
@@ -173,7 +181,7 @@ def _require_copyable(directory: Path) -> None:
             f"working_directory: directory '{directory.name}' does not exist", code="NO_SUCH_DIRECTORY"
         )
     size = 0
-    for files, path in enumerate(_files(directory), start=1):
+    for files, path in enumerate(_iter_directory_files(directory), start=1):
         status = path.lstat()
         if not (stat.S_ISLNK(status.st_mode) or (stat.S_ISREG(status.st_mode) and os.access(path, os.R_OK))):
             raise PermissionError(errno.EACCES, f"'{path.name}' cannot be read")
@@ -186,6 +194,6 @@ def _require_copyable(directory: Path) -> None:
             )
 
 
-def _files(directory: Path) -> Iterator[Path]:
+def _iter_directory_files(directory: Path) -> Iterator[Path]:
     for place, _, names in os.walk(directory):
         yield from (Path(place, name) for name in names)

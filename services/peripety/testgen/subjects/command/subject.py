@@ -1,4 +1,10 @@
-"""A command as subject: arguments and standard input are the input, exit code and output are the result.
+"""A command as subject, environment redaction.
+
+A command as subject, tested as a black box.
+
+Redaction of environment variables in the output of commands.
+
+A command as subject: arguments and standard input are the input, exit code and output are the result.
 
 For a Python program in its directory, tests cover lines and kill mutants. For any other program, only its
 output can be checked.
@@ -7,6 +13,7 @@ output can be checked.
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from dataclasses import replace
 from functools import cached_property
@@ -15,30 +22,63 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
-from peripety.testgen.model import Draft, TaskContext, TestStatus
 from peripety.testgen.subjects.command import tracer
-from peripety.testgen.subjects.command.hidden import Hidden
-from peripety.testgen.subjects.command.python import Program
+from peripety.testgen.subjects.command.python_mutants import PythonProgram
 from peripety.testgen.subjects.command.sandbox import Sandbox
-from peripety.testgen.subjects.shapes import Shape
-from peripety.testgen.subjects.subject import Ran, SubjectKind, Target
+from peripety.testgen.subjects.subject import BodySchema, RunResult, SubjectKind, SubjectTarget
+from peripety.testgen.types import DraftTest, TaskContext, TestStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from peripety.quality import Mutant
-    from peripety.testgen.model import TestCase
-    from peripety.testgen.subjects.command.sandbox import Output
+    from peripety.core.mutation import Mutant
+    from peripety.testgen.subjects.command.sandbox import ProcessOutput
+    from peripety.testgen.types import TestCase
 
-__all__ = ["DEFAULT_MEMORY_BYTES", "DEFAULT_TIMEOUT_SECONDS", "CommandSubject"]
+
+MIN_REDACTED_LENGTH = 6
+"""Minimum length of a redacted value; shorter values are usually switches, and occur everywhere."""
+
+_SECRET_NAME_PATTERN = re.compile(r"secret|credential|passw|token|key|private|auth", re.IGNORECASE)
+
+
+def is_secret_name(name: str) -> bool:
+    """Return True if the name of a variable indicates a secret."""
+    return _SECRET_NAME_PATTERN.search(name) is not None
+
+
+class EnvironmentRedactor:
+    """Redactor that replaces values of variables by their names.
+
+    Args:
+        environment: the variables; short values count only if the name indicates a secret.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        names = {
+            value.encode(errors="surrogateescape"): name.encode()
+            for name, value in environment.items()
+            if len(value) >= MIN_REDACTED_LENGTH or (value and is_secret_name(name))
+        }
+        self._names = names
+        # Longer values come first, because they may contain shorter ones.
+        longest = sorted(names, key=len, reverse=True)
+        self._pattern = re.compile(b"|".join(map(re.escape, longest))) if names else None
+
+    def out_of(self, text: bytes) -> bytes:
+        """Return a text without the values of the variables."""
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda found: b"$" + self._names[found[0]], text)
+
 
 DEFAULT_TIMEOUT_SECONDS = 10.0
 DEFAULT_MEMORY_BYTES = 512 * 1024 * 1024
-_MOST_SOURCE = 32 * 1024
-_MOST_OBSERVED = 4 * 1024
-_MOST_ARGUMENTS = 100
-_MOST_ARGUMENT_BYTES = 64 * 1024
-_NOT_STARTED = {126, 127}
+_MAX_SOURCE_CHARACTERS = 32 * 1024
+_MAX_OBSERVED_BYTES = 4 * 1024
+_MAX_ARGUMENTS = 100
+_MAX_ARGUMENT_BYTES = 64 * 1024
+_NOT_STARTED_CODES = {126, 127}
 _BODY_SCHEMA = {
     "type": "object",
     "description": "One run of the command.",
@@ -57,8 +97,8 @@ _BODY_SCHEMA = {
     "required": ["arguments", "stdin", "exit_code"],
     "additionalProperties": False,
 }
-_SHAPE = Shape(_BODY_SCHEMA)
-_EXPECTED = "standard output of the command, without white space at its end"
+_BODY_FORM = BodySchema(_BODY_SCHEMA)
+_EXPECTED_OUTPUT_TEXT = "standard output of the command, without white space at its end"
 
 
 class CommandSubject:
@@ -91,27 +131,30 @@ class CommandSubject:
     ) -> None:
         self._argv = tuple(argv)
         given = environment or {}
-        self._hidden = Hidden(given)
+        self._hidden = EnvironmentRedactor(given)
         variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **given}
         self._sandbox = Sandbox(working_directory, variables, timeout_seconds, memory_bytes)
-        self._program = _program(self._argv, working_directory)
+        self._program = _find_program(self._argv, working_directory)
 
     @cached_property
     def material(self) -> Mapping[str, Any]:
         """The command, its calling convention, and its source if it is known."""
-        material: dict[str, Any] = {"command": [*self._argv], "expected_output": _EXPECTED}
+        material: dict[str, Any] = {"command": [*self._argv], "expected_output": _EXPECTED_OUTPUT_TEXT}
         if self._program is not None:
-            material["source"] = {"file": self._program.name, "text": self._program.text[:_MOST_SOURCE]}
+            material["source"] = {
+                "file": self._program.name,
+                "text": self._program.text[:_MAX_SOURCE_CHARACTERS],
+            }
         return material
 
     @cached_property
-    def targets(self) -> Sequence[Target]:
+    def targets(self) -> Sequence[SubjectTarget]:
         """The lines of the program."""
         program = self._program
         if program is None:
             return ()
         return tuple(
-            Target("line", f"/{program.name}/{line}", f"execute line {line}: {program.line(line)}")
+            SubjectTarget("line", f"/{program.name}/{line}", f"execute line {line}: {program.line(line)}")
             for line in program.lines
         )
 
@@ -122,7 +165,7 @@ class CommandSubject:
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return arguments that cannot be passed to a process."""
-        return _SHAPE.misshapen(body) or [*_problems(body)]
+        return _BODY_FORM.misshapen(body) or [*_argument_problems(body)]
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
         """Return `STUB` for a test without expected output and exit code."""
@@ -134,19 +177,19 @@ class CommandSubject:
         """Return the arguments and the standard input."""
         return {"arguments": [*(body.get("arguments") or ())], "stdin": body.get("stdin") or ""}
 
-    def run(self, test: TestCase) -> Ran:
+    def run(self, test: TestCase) -> RunResult:
         """Run the command once."""
         body = test.body or {}
         output = self._output(body)
-        observed = _observed(output)
-        if _is_not_started(output):
+        observed = _format_output(output)
+        if _failed_to_start(output):
             reason = output.stderr.decode(errors="replace").partition(":")[2].strip()
             finding = Finding("NOT_EXECUTABLE", "", f"the command cannot be started: {reason}")
-            return Ran(TestStatus.NOT_EXECUTABLE, observed, "", (finding,))
-        findings = (*_unmet(test, output),)
+            return RunResult(TestStatus.NOT_EXECUTABLE, observed, "", (finding,))
+        findings = (*_unmet_expectations(test, output),)
         status = TestStatus.FAILED if findings else TestStatus.PASSED
         covered = self._covered(body) if status is TestStatus.PASSED else frozenset[str]()
-        return Ran(status, observed, _digest(output), findings, covered)
+        return RunResult(status, observed, _output_digest(output), findings, covered)
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
         """Return the mutants that the test reaches and does not pass on."""
@@ -166,7 +209,7 @@ class CommandSubject:
         program = self._program
         return frozenset() if program is None else frozenset(filter(program.is_same, among))
 
-    def floor(self) -> Iterator[Draft]:
+    def floor(self) -> Iterator[DraftTest]:
         """Yield calls without arguments, for help, and with an unknown option; a command has no schema."""
         for name, arguments in (
             ("nothing", []),
@@ -175,9 +218,9 @@ class CommandSubject:
         ):
             body = {"arguments": arguments, "stdin": "", "exit_code": None}
             output = self._output(body)
-            if output.exit_code is None or _is_not_started(output):
+            if output.exit_code is None or _failed_to_start(output):
                 continue
-            yield Draft(
+            yield DraftTest(
                 name,
                 json.dumps(arguments),
                 output.stdout.decode(errors="replace"),
@@ -187,9 +230,9 @@ class CommandSubject:
                 "existence" if not arguments else "boundary",
             )
 
-    def _output(self, body: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> Output:
+    def _output(self, body: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> ProcessOutput:
         argv = (*self._argv, *map(str, body.get("arguments") or ()))
-        output = self._sandbox.run(argv, _stdin(body), files)
+        output = self._sandbox.run(argv, _stdin_bytes(body), files)
         return replace(
             output, stdout=self._hidden.out_of(output.stdout), stderr=self._hidden.out_of(output.stderr)
         )
@@ -197,7 +240,7 @@ class CommandSubject:
     def _fails_on(self, mutant_id: str, test: TestCase) -> bool:
         assert self._program is not None  # noqa: S101 - only programs have mutants
         files = {self._program.name: self._program.source_of(mutant_id)}
-        return any(_unmet(test, self._output(test.body or {}, files)))
+        return any(_unmet_expectations(test, self._output(test.body or {}, files)))
 
     def _covered(self, body: Mapping[str, Any]) -> frozenset[str]:
         known = {target.path: target.target_id for target in self.targets}
@@ -214,18 +257,18 @@ class CommandSubject:
         with tempfile.TemporaryDirectory(prefix="peripety-") as place:
             told = Path(place, "lines")
             traced = (*self._argv[:at], tracer.__file__, str(told), *self._argv[at:])
-            self._sandbox.run((*traced, *map(str, body.get("arguments") or ())), _stdin(body))
+            self._sandbox.run((*traced, *map(str, body.get("arguments") or ())), _stdin_bytes(body))
             try:
                 return frozenset(map(int, told.read_text().split()))
             except (OSError, ValueError):
                 return None
 
 
-def _stdin(body: Mapping[str, Any]) -> bytes:
+def _stdin_bytes(body: Mapping[str, Any]) -> bytes:
     return (body.get("stdin") or "").encode(errors="surrogateescape")
 
 
-def _program(argv: Sequence[str], directory: Path | None) -> Program | None:
+def _find_program(argv: Sequence[str], directory: Path | None) -> PythonProgram | None:
     """Return the Python program that a command starts in its directory; None for any other command."""
     if directory is None or not PurePosixPath(argv[0]).name.startswith("python"):
         return None
@@ -236,26 +279,26 @@ def _program(argv: Sequence[str], directory: Path | None) -> Program | None:
     place = directory.resolve()
     path = place / name
     is_in_copy = not PurePosixPath(name).is_absolute() and path.resolve() == path
-    return Program(name, path.read_bytes()) if is_in_copy and path.is_file() else None
+    return PythonProgram(name, path.read_bytes()) if is_in_copy and path.is_file() else None
 
 
-def _problems(body: Mapping[str, Any]) -> Iterator[Finding]:
+def _argument_problems(body: Mapping[str, Any]) -> Iterator[Finding]:
     arguments = body.get("arguments") or ()
-    if len(arguments) > _MOST_ARGUMENTS:
-        yield Finding("TOO_MANY_ARGUMENTS", "/arguments", f"has more than {_MOST_ARGUMENTS} arguments")
-    if sum(len(argument.encode()) for argument in arguments) > _MOST_ARGUMENT_BYTES:
-        message = f"has more than {_MOST_ARGUMENT_BYTES} bytes, close to the limit of the system"
+    if len(arguments) > _MAX_ARGUMENTS:
+        yield Finding("TOO_MANY_ARGUMENTS", "/arguments", f"has more than {_MAX_ARGUMENTS} arguments")
+    if sum(len(argument.encode()) for argument in arguments) > _MAX_ARGUMENT_BYTES:
+        message = f"has more than {_MAX_ARGUMENT_BYTES} bytes, close to the limit of the system"
         yield Finding("TOO_MANY_ARGUMENTS", "/arguments", message)
     for index, argument in enumerate(arguments):
         if "\0" in argument:
             yield Finding("BAD_ARGUMENT", f"/arguments/{index}", "contains NUL; leave it out")
 
 
-def _is_not_started(output: Output) -> bool:
-    return output.exit_code in _NOT_STARTED and output.stderr.startswith(b"prlimit:")
+def _failed_to_start(output: ProcessOutput) -> bool:
+    return output.exit_code in _NOT_STARTED_CODES and output.stderr.startswith(b"prlimit:")
 
 
-def _unmet(test: TestCase, output: Output) -> Iterator[Finding]:
+def _unmet_expectations(test: TestCase, output: ProcessOutput) -> Iterator[Finding]:
     """Yield the unmet expectations."""
     if output.exit_code is None:
         yield Finding("TIMEOUT", "", "the command did not end in time")
@@ -269,15 +312,15 @@ def _unmet(test: TestCase, output: Output) -> Iterator[Finding]:
         yield Finding("EXPECTATION_NOT_MET", "", "the output differs from the expected one")
 
 
-def _observed(output: Output) -> str:
+def _format_output(output: ProcessOutput) -> str:
     exit_code = "time over" if output.exit_code is None else f"exit code {output.exit_code}"
     told = [exit_code]
     for name, data in (("stdout", output.stdout), ("stderr", output.stderr)):
         if data:
             told.append(f"{name}: {data.decode(errors='replace').rstrip()}")
-    return "\n".join(told).encode()[:_MOST_OBSERVED].decode(errors="ignore")
+    return "\n".join(told).encode()[:_MAX_OBSERVED_BYTES].decode(errors="ignore")
 
 
-def _digest(output: Output) -> str:
+def _output_digest(output: ProcessOutput) -> str:
     parts = (str(output.exit_code).encode(), output.stdout, output.stderr)
     return sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()

@@ -1,5 +1,1 @@
-"""A compiled scenario as subject: tests play turns, with expectations after each turn."""
-
-from peripety.testgen.subjects.scenario.subject import ScenarioSubject
-
-__all__ = ["ScenarioSubject"]
+"""A scenario as subject."""

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import sim
-from peripety.authoring import author
-from peripety.authoring.reading.languages import MARK
-from peripety.gateway.providers.offline.narrate import aftermath, narrate
-from peripety.sim.schema import check
-from peripety.sim.schemas import OUTCOME, schema_document
+from peripety import engine
+from peripety.author.author import author_from_text
+from peripety.author.narration import narrate, narrate_late_facts
+from peripety.author.text_analysis.languages import OFFLINE_MARK
+from peripety.engine.schema_validation import validate_against_schema
+from peripety.engine.schemas import OUTCOME, schema_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
 
 Json = dict[str, Any]
 
@@ -43,7 +44,7 @@ def told(history: tuple[str, ...] = ("before",), **parts: Any) -> str:
 
 def played(text: str, turns: int) -> Iterator[Json]:
     """The facts of turns as a session commits them for the player, who sees nothing hidden or of others."""
-    program = sim.compile(json.dumps(author(text, seed=4)))
+    program = engine.compile(json.dumps(author_from_text(text, seed=4)))
     names = {rule["id"]: rule["name"] for part in ("actions", "random_events") for rule in program.spec[part]}
     state = program.new_state(4)
     for turn in range(turns):
@@ -66,12 +67,12 @@ def played(text: str, turns: int) -> Iterator[Json]:
 
 def test_a_turn_is_told_as_a_valid_outcome_without_changes_of_its_own() -> None:
     outcome = narrate(facts(), ())
-    assert check(schema_document(OUTCOME), outcome) == []
+    assert validate_against_schema(schema_document(OUTCOME), outcome) == []
     assert outcome.keys() == {"narrative"}
 
 
 def test_the_first_turn_says_at_length_that_no_model_tells_it() -> None:
-    assert told(history=()).startswith(MARK)
+    assert told(history=()).startswith(OFFLINE_MARK)
     assert told(history=("before",)).startswith("(offline) ")
 
 
@@ -179,7 +180,9 @@ def test_a_turn_without_action_says_so() -> None:
 
 
 def test_it_speaks_the_language_of_the_scenario() -> None:
-    spanish = author("Estamos en la kavota y no hay m\u00e1s pubora para el tugado de la vokuta.", seed=1)
+    spanish = author_from_text(
+        "Estamos en la kavota y no hay m\u00e1s pubora para el tugado de la vokuta.", seed=1
+    )
     names = [action["name"] for action in spanish["actions"]]
     narrative = told(
         history=(),
@@ -196,7 +199,7 @@ def test_a_language_without_connecting_text_gets_signs() -> None:
         actions=[{"id": "a", "name": "\u2665 \u7532\u4e59", "params": {}}],
         changes=[change('state["\u7532\u4e59"]', 2, 3)],
     )
-    assert set(re.findall(r"[a-z]+", narrative)) == set(re.findall(r"[a-z]+", MARK))
+    assert set(re.findall(r"[a-z]+", narrative)) == set(re.findall(r"[a-z]+", OFFLINE_MARK))
 
 
 def test_much_of_everything_still_fits_an_outcome() -> None:
@@ -207,7 +210,7 @@ def test_much_of_everything_still_fits_an_outcome() -> None:
         ),
         (),
     )
-    assert check(schema_document(OUTCOME), outcome) == []
+    assert validate_against_schema(schema_document(OUTCOME), outcome) == []
 
 
 def test_nothing_that_steers_the_display_is_repeated() -> None:
@@ -237,8 +240,8 @@ def test_what_others_know_is_not_told_because_it_is_not_given() -> None:
 
 def test_what_happened_by_itself_is_told_alone() -> None:
     lost = {"kind": "lost", "condition": "first", "message": "All is over"}
-    said = aftermath(facts(event={"id": "e", "name": "Beta rises"}, status=lost))
+    said = narrate_late_facts(facts(event={"id": "e", "name": "Beta rises"}, status=lost))
     assert said.startswith("Beta rises. All is over.")
     assert "alpha" not in said
-    assert aftermath(facts()) == ""
-    assert aftermath({"actions": [], "changes": []}) == ""
+    assert narrate_late_facts(facts()) == ""
+    assert narrate_late_facts({"actions": [], "changes": []}) == ""

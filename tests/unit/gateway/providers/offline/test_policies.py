@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from peripety.authoring.reading.languages import MARK
+from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.model import ChatMessage, GenerateRequest, ResponseSchema, Text
-from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.offline import OfflineProvider
+from peripety.gateway.providers.offline.provider import OfflineProvider
+from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.types.message import ChatMessage, Text
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 from support.calls import call_of
 
 TOOL = {
@@ -35,7 +36,7 @@ async def answer(schema: str, *said: str, system: str | None = None) -> dict[str
     request = GenerateRequest(system, tuple(messages[:-1]), schema=ResponseSchema(schema, {}))
     provider = OfflineProvider()
     *_, last = [event async for event in provider.stream(call_of(request, "offline", "offline"))]
-    assert isinstance(last, Finished)
+    assert isinstance(last, AnswerFinished)
     (part,) = last.parts
     assert isinstance(part, Text)
     value: dict[str, Any] = json.loads(part.text)
@@ -47,14 +48,14 @@ async def test_rules_are_read_from_the_material_and_leave_the_server_to_the_aske
     assert rule["then"] == "allow"
     assert set(rule["when"]) == {"tools", "arguments"}
     assert rule["when"]["arguments"][0]["among"] == ["@known"]
-    assert MARK in rule["description"]
+    assert OFFLINE_MARK in rule["description"]
 
 
 async def test_scenarios_are_written_once() -> None:
     (scenario,) = (await answer("policy_scenarios", "Begin."))["scenarios"]
     assert scenario["request"]["arguments"] == {"url": "a.test"}
     assert scenario["expected_decision"] == "allow"
-    assert MARK in scenario["description"]
+    assert OFFLINE_MARK in scenario["description"]
     assert await answer("policy_scenarios", "Begin.", "Again.") == {"scenarios": []}
 
 
@@ -68,7 +69,7 @@ async def test_a_judge_blames_the_rules_for_whatever_failed() -> None:
 async def test_rules_that_say_what_the_words_say_are_left_as_they_are() -> None:
     told = await answer("policy_patches", "{}")
     assert told["operations"] == []
-    assert MARK in told["reasoning"]
+    assert OFFLINE_MARK in told["reasoning"]
 
 
 @pytest.mark.parametrize(

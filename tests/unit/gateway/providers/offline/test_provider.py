@@ -6,26 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.authoring import author
-from peripety.authoring.reading.languages import MARK
+from peripety.author.author import author_from_text
+from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
-from peripety.gateway.model import (
-    ChatMessage,
-    GenerateRequest,
-    ResponseSchema,
-    SchemaMethod,
-    SchemaReport,
-    StopReason,
-    Text,
-    TextDelta,
-    Usage,
-)
-from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.offline import OfflineProvider
+from peripety.gateway.providers.offline.provider import OfflineProvider
+from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.types.message import ChatMessage, Text
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import SchemaMethod, SchemaReport, StopReason, TextDelta, Usage
 from support.calls import call_of
 
 if TYPE_CHECKING:
-    from peripety.gateway.providers.base import Provider, ProviderEvent
+    from peripety.gateway.providers.provider import Provider, ProviderEvent
+
 
 TEXT = "We are in the gauge and the alpha is near the beta."
 FACTS = {
@@ -64,35 +57,37 @@ async def value_of(asked: GenerateRequest) -> dict[str, Any]:
 
 async def test_a_scenario_is_authored_from_description_and_seed() -> None:
     asked = request(json.dumps({"description": TEXT, "seed": 7}), schema="scenario_spec")
-    assert await value_of(asked) == author(TEXT, 7)
+    assert await value_of(asked) == author_from_text(TEXT, 7)
 
 
 async def test_the_seed_of_the_request_counts_where_the_description_has_none() -> None:
     asked = request(json.dumps({"description": TEXT}), schema="scenario_spec", seed=8)
-    assert await value_of(asked) == author(TEXT, 8)
+    assert await value_of(asked) == author_from_text(TEXT, 8)
 
 
 @pytest.mark.parametrize("plain", [TEXT, "", "[" * 100_000, '"text"', "[1]", '{"other": 1}'])
 async def test_any_other_message_is_the_description_itself(plain: str) -> None:
-    assert await value_of(request(plain, schema="scenario_spec", seed=1)) == author(plain, 1)
+    assert await value_of(request(plain, schema="scenario_spec", seed=1)) == author_from_text(plain, 1)
 
 
 async def test_findings_get_another_try_at_the_same_description() -> None:
     first = json.dumps({"description": TEXT, "seed": 7})
     findings = json.dumps({"findings": [{"code": "TOO_EASY", "path": "", "message": "it is too easy"}]})
-    assert await value_of(request(first, findings, schema="scenario_spec")) == author(TEXT, 7, 1)
-    assert await value_of(request(first, findings, "again", schema="scenario_spec")) == author(TEXT, 7, 2)
+    assert await value_of(request(first, findings, schema="scenario_spec")) == author_from_text(TEXT, 7, 1)
+    assert await value_of(request(first, findings, "again", schema="scenario_spec")) == author_from_text(
+        TEXT, 7, 2
+    )
 
 
 async def test_a_new_description_starts_anew() -> None:
     said = [json.dumps({"description": text, "seed": 7}) for text in ("the gamma", TEXT)]
-    assert await value_of(request(*said, schema="scenario_spec")) == author(TEXT, 7)
+    assert await value_of(request(*said, schema="scenario_spec")) == author_from_text(TEXT, 7)
 
 
 async def test_a_turn_is_told_from_its_facts() -> None:
     asked = request(json.dumps({"facts": FACTS, "view": {}, "history": []}), schema="outcome")
     narrative = (await value_of(asked))["narrative"]
-    assert narrative.startswith(MARK)
+    assert narrative.startswith(OFFLINE_MARK)
     assert "Try the alpha" in narrative
 
 
@@ -103,8 +98,8 @@ async def test_the_language_follows_what_was_told_before() -> None:
     asked = [json.dumps({"facts": facts, "history": [told, unheard]}), json.dumps({"facts": facts})]
     german, other = [(await value_of(request(one, schema="outcome")))["narrative"] for one in asked]
     assert german != other
-    assert not german.startswith(MARK)
-    assert other.startswith(MARK)
+    assert not german.startswith(OFFLINE_MARK)
+    assert other.startswith(OFFLINE_MARK)
 
 
 async def test_the_facts_are_found_behind_a_request_for_repair() -> None:
@@ -141,7 +136,7 @@ async def test_any_other_schema_takes_a_model() -> None:
 
 async def test_a_chat_is_answered_with_how_to_get_a_model() -> None:
     answer = await text_of(request("Hello!"))
-    for told in ("No language model", "MODEL_PROVIDER", "OPENAI_API_BASE", "MODEL_NAME", MARK):
+    for told in ("No language model", "MODEL_PROVIDER", "OPENAI_API_BASE", "MODEL_NAME", OFFLINE_MARK):
         assert told in answer
 
 
@@ -149,7 +144,7 @@ async def test_the_answer_comes_in_pieces_and_then_ends_once() -> None:
     *pieces, last = await events_of(request(json.dumps({"facts": FACTS}), schema="outcome"))
     assert len(pieces) > 5
     assert all(isinstance(piece, TextDelta) and piece.text for piece in pieces)
-    assert last == Finished(
+    assert last == AnswerFinished(
         (Text("".join(piece.text for piece in pieces if isinstance(piece, TextDelta))),),
         StopReason.END,
         Usage(),

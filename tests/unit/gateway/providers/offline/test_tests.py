@@ -7,26 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.authoring.reading.languages import MARK
+from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.model import (
-    ChatMessage,
-    ChatRole,
-    GenerateRequest,
-    ResponseSchema,
-    StopReason,
-    Text,
-    Tool,
-    ToolCall,
-    ToolCallDelta,
-    ToolResult,
-)
-from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.offline import OfflineProvider
+from peripety.gateway.providers.offline.provider import OfflineProvider
+from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.types.message import ChatMessage, ChatRole, Text, Tool, ToolCall, ToolResult
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import StopReason, ToolCallDelta
 from support.calls import call_of
 
 if TYPE_CHECKING:
-    from peripety.gateway.providers.base import ProviderEvent
+    from peripety.gateway.providers.provider import ProviderEvent
+
 
 TOOL = Tool("generate_test", "Adds one test.", {"type": "object"})
 MATERIAL = {"task": "A name has at most 20 letters.", "categories": [{"name": "boundary"}]}
@@ -40,9 +32,9 @@ def request(said: Any, *, schema: str | None = None, material: Any = None) -> Ge
     return GenerateRequest(system, (ChatMessage.user(json.dumps(said)),), schema=asked, tools=tools)
 
 
-async def answer(asked: GenerateRequest) -> tuple[list[ProviderEvent], Finished]:
+async def answer(asked: GenerateRequest) -> tuple[list[ProviderEvent], AnswerFinished]:
     *events, last = [one async for one in OfflineProvider().stream(call_of(asked, "offline", "offline"))]
-    assert isinstance(last, Finished)
+    assert isinstance(last, AnswerFinished)
     return events, last
 
 
@@ -62,7 +54,7 @@ async def test_the_tool_is_called_once_for_each_test() -> None:
     assert events == [ToolCallDelta(call.call_id, call.arguments, "generate_test") for call in calls]
     tests = [json.loads(call.arguments) for call in calls]
     assert {*tests[0]} == {"id", "input", "expected_output", "reasoning", "confidence"}
-    assert all(MARK in test["reasoning"] for test in tests)
+    assert all(OFFLINE_MARK in test["reasoning"] for test in tests)
 
 
 async def test_a_list_holds_the_same_tests() -> None:

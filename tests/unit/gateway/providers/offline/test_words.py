@@ -5,28 +5,27 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.gateway.model import (
+from peripety.engine.schemas import OUTCOME
+from peripety.gateway.providers.offline.answers import match_action
+from peripety.gateway.providers.offline.provider import OfflineProvider
+from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    GenerateRequest,
-    ResponseSchema,
-    StopReason,
-    TextDelta,
     ToolCall,
     ToolChoice,
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.providers.base import Finished
-from peripety.gateway.providers.offline import OfflineProvider
-from peripety.gateway.providers.offline.words import meant_by
-from peripety.scenarios.tools import scenario_tools
-from peripety.sim.schemas import OUTCOME
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import StopReason, TextDelta
+from peripety.scenario.tools import scenario_tools
 from support.calls import call_of
 from support.specs import action, spec
 
 if TYPE_CHECKING:
-    from peripety.gateway.model import Tool
+    from peripety.gateway.types.message import Tool
+
 
 AMOUNT = {"type": "integer", "minimum": 1, "maximum": 5}
 
@@ -66,7 +65,7 @@ OFFERED = tools(
     ],
 )
 def test_the_action_that_the_words_name_is_meant(words: str, name: str, given: dict[str, Any]) -> None:
-    call = meant_by(words, OFFERED)
+    call = match_action(words, OFFERED)
     assert call is not None
     assert (call.name, json.loads(call.arguments)) == (name, given)
 
@@ -90,7 +89,7 @@ def test_the_action_that_the_words_name_is_meant(words: str, name: str, given: d
     ],
 )
 def test_what_is_in_doubt_is_not_done(words: str) -> None:
-    assert meant_by(words, OFFERED) is None
+    assert match_action(words, OFFERED) is None
 
 
 def request(words: str, *more: ChatMessage, **options: Any) -> GenerateRequest:
@@ -100,9 +99,9 @@ def request(words: str, *more: ChatMessage, **options: Any) -> GenerateRequest:
     return GenerateRequest("system", (asked, *more), schema=schema, tools=OFFERED, **options)
 
 
-async def answer(asked: GenerateRequest) -> tuple[Finished, str]:
+async def answer(asked: GenerateRequest) -> tuple[AnswerFinished, str]:
     events = [event async for event in OfflineProvider().stream(call_of(asked, "offline", "offline"))]
-    assert isinstance(events[-1], Finished)
+    assert isinstance(events[-1], AnswerFinished)
     return events[-1], "".join(event.text for event in events if isinstance(event, TextDelta))
 
 

@@ -8,25 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import InvalidArgumentError, Severity
-from peripety.gateway.catalogue import Capability
-from peripety.gateway.model import (
-    ChatMessage,
-    GenerateRequest,
-    ResponseSchema,
-    SchemaMethod,
-    SchemaReport,
-    Tool,
-    ToolChoice,
-    ToolChoiceMode,
-)
-from peripety.gateway.providers.openai import AZURE, DEEPSEEK, GENERIC, OPENAI, ChatCompletionsWire
-from peripety.gateway.providers.openai.body import to_openai_body
-from peripety.gateway.providers.schemas import ANSWER_TOOL
+from peripety.gateway.models.model_data import Capability
+from peripety.gateway.providers.openai.dialect import AZURE, DEEPSEEK, GENERIC, OPENAI
+from peripety.gateway.providers.openai.request_body import to_openai_body
+from peripety.gateway.providers.openai.response_stream import ChatCompletionsWire
+from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
+from peripety.gateway.types.message import ChatMessage, Tool, ToolChoice, ToolChoiceMode
+from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import SchemaMethod, SchemaReport
 from support.calls import asking, call_of
 
 if TYPE_CHECKING:
-    from peripety.gateway.providers.base import Call
-    from peripety.gateway.providers.openai import Dialect
+    from peripety.gateway.providers.openai.dialect import Dialect
+    from peripety.gateway.providers.provider import ProviderCall
+
 
 CLOSED = {
     "type": "object",
@@ -44,7 +39,7 @@ def body(provider: str, model: str, **options: Any) -> dict[str, Any]:
     return dict(to_openai_body(call_of(asking(**options), model, provider), DIALECTS[provider]).document)
 
 
-def refused(call: Call, dialect: Dialect) -> tuple[str, str]:
+def refused(call: ProviderCall, dialect: Dialect) -> tuple[str, str]:
     with pytest.raises(InvalidArgumentError) as caught:
         to_openai_body(call, dialect)
     (violation,) = caught.value.violations
@@ -221,7 +216,7 @@ def test_other_servers_are_told_the_schema_as_it_is(document: dict[str, Any]) ->
     assert report.dropped == ()
 
 
-def able(call: Call, *capabilities: Capability) -> Call:
+def able(call: ProviderCall, *capabilities: Capability) -> ProviderCall:
     """The call of a model that can do this and nothing else."""
     return replace(call, data=replace(call.data, capabilities=frozenset(capabilities)))
 

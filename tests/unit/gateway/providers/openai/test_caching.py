@@ -6,18 +6,11 @@ from typing import Any
 
 import pytest
 
-from peripety.gateway.model import (
-    CacheBlock,
-    CacheBreakpoint,
-    CacheConfig,
-    CacheTTL,
-    ChatMessage,
-    GenerateRequest,
-    Tool,
-)
-from peripety.gateway.providers.openai import AZURE, DEEPSEEK, GENERIC, OPENAI
-from peripety.gateway.providers.openai.body import to_openai_body
-from peripety.gateway.providers.openai.caching import cache_marks
+from peripety.gateway.providers.openai.dialect import AZURE, DEEPSEEK, GENERIC, OPENAI
+from peripety.gateway.providers.openai.request_body import cache_markers, to_openai_body
+from peripety.gateway.types.message import ChatMessage, Tool
+from peripety.gateway.types.request import CacheConfig, CacheTTL, GenerateRequest
+from peripety.gateway.types.response import CacheBlock, CacheBreakpoint
 from support.calls import asking, call_of
 
 MARK = {"mode": "explicit"}
@@ -76,7 +69,7 @@ def test_models_that_cache_by_themselves_are_given_no_breakpoints(model: str) ->
 def test_no_longer_life_is_asked_for_than_the_breakpoint_of_the_provider_has() -> None:
     point = CacheBreakpoint(CacheBlock.SYSTEM, CacheTTL.ONE_HOUR)
     call = call_of(asking(), "gpt-6-sol", "openai", (point,))
-    assert cache_marks(call).system == {"prompt_cache_breakpoint": MARK}
+    assert cache_markers(call).system == {"prompt_cache_breakpoint": MARK}
 
 
 def test_other_servers_are_told_nothing_that_they_would_not_know() -> None:

@@ -15,14 +15,14 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.calling.faults import may_pass
-from peripety.gateway.providers.endpoint import Endpoint
-from peripety.gateway.providers.failures import Failures
-from peripety.gateway.providers.openai import ChatCompletionsWire
+from peripety.gateway.calls.retry import is_transient
+from peripety.gateway.providers.error_mapping import ErrorMapper
+from peripety.gateway.providers.openai.response_stream import ChatCompletionsWire
+from peripety.gateway.providers.provider import Endpoint
 
 KEY = "sk-canary-1234567890"
 ENDPOINT = Endpoint("generic", "http://a/v1", SecretStr(KEY))
-FAILURES = Failures(ENDPOINT, "m", ChatCompletionsWire.vocabulary)
+FAILURES = ErrorMapper(ENDPOINT, "m", ChatCompletionsWire.vocabulary)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_every_status_has_a_kind_and_a_reason(
 def test_a_server_that_says_whether_to_ask_again_is_believed(told: str) -> None:
     for status in (400, 429, 500):
         error = FAILURES.by_status(status, {"X-Should-Retry": told}, b"")
-        assert may_pass(error) is (told == "true")
+        assert is_transient(error) is (told == "true")
 
 
 def test_a_server_that_says_it_in_other_words_is_not() -> None:
-    assert may_pass(FAILURES.by_status(500, {"x-should-retry": "perhaps"}, b""))
+    assert is_transient(FAILURES.by_status(500, {"x-should-retry": "perhaps"}, b""))
 
 
 @pytest.mark.parametrize(

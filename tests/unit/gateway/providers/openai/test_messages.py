@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from peripety.gateway.history import merge_messages
-from peripety.gateway.model import (
+from peripety.gateway.message_normalization import normalize_messages
+from peripety.gateway.providers.openai.request_body import to_messages
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    GenerateRequest,
     ProviderState,
     Reasoning,
     Text,
     ToolCall,
     ToolResult,
 )
-from peripety.gateway.providers.openai.messages import to_messages
+from peripety.gateway.types.request import GenerateRequest
 from support.calls import call_of
 
 CALLING = ChatMessage(
@@ -120,6 +120,6 @@ def test_what_was_written_of_a_history_stays_the_same_as_it_grows(provider: str,
     ]
     before: list[dict[str, Any]] = []
     for length in (1, 3, 6):
-        now = written(*merge_messages(history[:length]), provider=provider, model=model)
+        now = written(*normalize_messages(history[:length]), provider=provider, model=model)
         assert now[: len(before)] == before
         before = now

@@ -15,35 +15,38 @@ from peripety.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from peripety.gateway.catalogue import Capability
-from peripety.gateway.model import (
+from peripety.gateway.models.model_data import Capability
+from peripety.gateway.providers.error_mapping import ErrorMapper
+from peripety.gateway.providers.openai.dialect import AZURE, DEEPSEEK, GENERIC, OPENAI
+from peripety.gateway.providers.openai.response_stream import ChatCompletionStream, ChatCompletionsWire
+from peripety.gateway.providers.provider import Endpoint
+from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    GenerateRequest,
     ProviderState,
     Reasoning,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+from peripety.gateway.types.request import GenerateRequest
+from peripety.gateway.types.response import (
     ReasoningDelta,
     SchemaMethod,
     StopReason,
-    Text,
     TextDelta,
-    Tool,
-    ToolCall,
     ToolCallDelta,
-    ToolResult,
     Usage,
 )
-from peripety.gateway.providers.endpoint import Endpoint
-from peripety.gateway.providers.failures import Failures
-from peripety.gateway.providers.openai import AZURE, DEEPSEEK, GENERIC, OPENAI, ChatCompletionsWire
-from peripety.gateway.providers.openai.stream import ChatCompletionStream
-from peripety.gateway.providers.schemas import ANSWER_TOOL
 from support.calls import asking, call_of
 from support.upstream import delta, event, finish, usage
 
 if TYPE_CHECKING:
-    from peripety.gateway.providers.base import Call, Delta, Finished
-    from peripety.gateway.providers.openai import Dialect
+    from peripety.gateway.providers.openai.dialect import Dialect
+    from peripety.gateway.providers.provider import AnswerFinished, Delta, ProviderCall
+
 
 DONE = b"data: [DONE]"
 TOOLS = (Tool("gauge", "Reads.", {"type": "object"}), Tool("a.b", "Is.", {"type": "object"}))
@@ -51,9 +54,9 @@ CALL = call_of(asking(tools=TOOLS))
 
 
 def stream_of(
-    call: Call = CALL, dialect: Dialect = GENERIC, method: SchemaMethod | None = None
+    call: ProviderCall = CALL, dialect: Dialect = GENERIC, method: SchemaMethod | None = None
 ) -> ChatCompletionStream:
-    failures = Failures(Endpoint("generic", "http://a/v1"), "m", ChatCompletionsWire.vocabulary)
+    failures = ErrorMapper(Endpoint("generic", "http://a/v1"), "m", ChatCompletionsWire.vocabulary)
     return ChatCompletionStream(failures, call, method, dialect)
 
 
@@ -62,7 +65,7 @@ def fed(stream: ChatCompletionStream, *events: bytes) -> list[Delta]:
     return [delta for data in datas for delta in stream.feed(data)]
 
 
-def read(*events: bytes, **options: Any) -> tuple[str, Finished]:
+def read(*events: bytes, **options: Any) -> tuple[str, AnswerFinished]:
     """The text of the deltas and the end; both say the same."""
     stream = stream_of(**options)
     deltas = fed(stream, *events)
@@ -78,7 +81,7 @@ def read(*events: bytes, **options: Any) -> tuple[str, Finished]:
     return text, end
 
 
-def calls_in(end: Finished) -> list[ToolCall]:
+def calls_in(end: AnswerFinished) -> list[ToolCall]:
     return [part for part in end.parts if isinstance(part, ToolCall)]
 
 
@@ -342,7 +345,7 @@ REASONING = [
 
 
 @pytest.mark.parametrize("call", REASONING, ids=lambda call: call.model)
-def test_thoughts_that_the_template_began_are_reasoning_of_models_that_reason(call: Call) -> None:
+def test_thoughts_that_the_template_began_are_reasoning_of_models_that_reason(call: ProviderCall) -> None:
     assert read(delta("hm</think>a"), finish(), call=call)[1].parts == (Reasoning("hm"), Text("a"))
     assert read(delta("hm"), finish("length"), call=call)[1].parts == (Reasoning("hm"),)
     assert read(delta("a"), finish(), call=call)[1].parts == (Text("a"),)

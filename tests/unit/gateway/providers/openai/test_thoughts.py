@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.gateway.model import Reasoning, Text
-from peripety.gateway.providers.openai.thoughts import InlineThoughts
+from peripety.gateway.providers.openai.response_stream import ThinkTagParser
+from peripety.gateway.types.message import Reasoning, Text
 
 TAGGED = [
     ("<think>hm</think>\n\nyes", "hm", "yes"),
@@ -35,7 +35,7 @@ UNOPENED = [
 
 
 def parted(pieces: list[str], *, thinks: bool, cut: bool = False) -> tuple[str, str]:
-    inline = InlineThoughts(thinks=thinks)
+    inline = ThinkTagParser(thinks=thinks)
     parts = [part for piece in pieces for part in inline.feed(piece)] + inline.finish(cut=cut)
     order = [type(part) for part in parts]
     assert order == sorted(order, key=lambda kind: kind is Text), "a thought comes first"
@@ -94,7 +94,7 @@ def test_what_began_without_a_tag_is_a_thought_only_when_the_limit_ended_it() ->
 
 
 def test_the_text_of_a_model_that_does_not_think_is_never_held_back() -> None:
-    inline = InlineThoughts(thinks=False)
+    inline = ThinkTagParser(thinks=False)
     assert [inline.feed(piece) for piece in ("a", "b</thi", "c")] == [
         [Text("a")],
         [Text("b</thi")],
@@ -103,7 +103,7 @@ def test_the_text_of_a_model_that_does_not_think_is_never_held_back() -> None:
 
 
 def test_thoughts_are_told_as_they_come() -> None:
-    inline = InlineThoughts(thinks=True)
+    inline = ThinkTagParser(thinks=True)
     assert [inline.feed(piece) for piece in ("<think>a", "b", "</think>c")] == [
         [Reasoning("a")],
         [Reasoning("b")],
@@ -112,14 +112,14 @@ def test_thoughts_are_told_as_they_come() -> None:
 
 
 def test_a_server_that_tells_thoughts_apart_by_itself_is_believed() -> None:
-    inline = InlineThoughts(thinks=True)
+    inline = ThinkTagParser(thinks=True)
     assert inline.feed("a") == []
     inline.stop()
     assert inline.feed("</think>b") == [Text("a</think>b")]
 
 
 def test_a_long_thought_that_is_held_back_takes_time_in_proportion_to_it() -> None:
-    inline = InlineThoughts(thinks=True)
+    inline = ThinkTagParser(thinks=True)
     for _ in range(50_000):
         assert inline.feed("hm ") == []
         assert len(inline._held) <= len("</thinking>")

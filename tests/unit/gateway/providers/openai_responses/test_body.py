@@ -8,19 +8,14 @@ from typing import Any
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.history import merge_messages
-from peripety.gateway.model import (
-    CacheBlock,
-    CacheBreakpoint,
-    CacheTTL,
+from peripety.gateway.message_normalization import normalize_messages
+from peripety.gateway.providers.openai_responses.request_body import unwrap_item, wrap_phase, wrap_reasoning
+from peripety.gateway.providers.openai_responses.response_stream import ResponsesWire
+from peripety.gateway.types.message import (
     ChatMessage,
     ChatRole,
-    GenerateRequest,
     ProviderState,
     Reasoning,
-    ResponseSchema,
-    SchemaMethod,
-    SchemaReport,
     Text,
     Tool,
     ToolCall,
@@ -28,8 +23,8 @@ from peripety.gateway.model import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.providers.openai_responses import ResponsesWire
-from peripety.gateway.providers.openai_responses.kept import keep_phase, keep_thought, kept_item
+from peripety.gateway.types.request import CacheTTL, GenerateRequest, ResponseSchema
+from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, SchemaMethod, SchemaReport
 from support.calls import asking, call_of
 
 CLOSED = {
@@ -42,7 +37,7 @@ TOOL = Tool("a.b", "Reads.", CLOSED)
 WIRE = ResponsesWire()
 CALL = call_of(asking(), "gpt-6-sol", "openai-responses")
 ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "xyz", "status": "completed"}
-THOUGHT = keep_thought(CALL, ITEM)
+THOUGHT = wrap_reasoning(CALL, ITEM)
 assert THOUGHT is not None
 CALLING = ChatMessage(
     ChatRole.ASSISTANT, (Reasoning("hm"), THOUGHT, Text("I look."), ToolCall("c-1", "a.b", '{"a": 1}'))
@@ -153,11 +148,11 @@ def test_another_model_is_not_sent_thoughts_that_it_cannot_read() -> None:
     "state", [ProviderState("anthropic", THOUGHT.data), ProviderState(THOUGHT.issuer, b"{")]
 )
 def test_foreign_and_broken_states_are_left_out(state: ProviderState) -> None:
-    assert kept_item(CALL, state) == {}
+    assert unwrap_item(CALL, state) == {}
 
 
 def test_a_text_is_sent_back_in_the_phase_in_which_it_was_said() -> None:
-    phases = [keep_phase(CALL, {"phase": phase}) for phase in ("commentary", "final_answer")]
+    phases = [wrap_phase(CALL, {"phase": phase}) for phase in ("commentary", "final_answer")]
     assert phases[0] is not None
     assert phases[1] is not None
     said = ChatMessage(ChatRole.ASSISTANT, (phases[0], Text("I look."), phases[1], Text("It is 7.")))
@@ -169,7 +164,7 @@ def test_a_text_is_sent_back_in_the_phase_in_which_it_was_said() -> None:
 
 
 def test_a_phase_that_is_not_told_is_not_kept() -> None:
-    assert keep_phase(CALL, {"phase": None}) is None
+    assert wrap_phase(CALL, {"phase": None}) is None
 
 
 def test_a_thought_that_led_to_nothing_is_left_out() -> None:
@@ -181,7 +176,7 @@ def test_a_thought_that_led_to_nothing_is_left_out() -> None:
 
 
 def test_thoughts_without_their_content_are_not_kept() -> None:
-    assert keep_thought(CALL, {"type": "reasoning", "id": "rs_1", "summary": []}) is None
+    assert wrap_reasoning(CALL, {"type": "reasoning", "id": "rs_1", "summary": []}) is None
 
 
 def test_instructions_in_the_middle_are_the_developers() -> None:
@@ -205,7 +200,7 @@ def test_what_was_written_of_a_history_stays_the_same_as_it_grows() -> None:
     history = [ChatMessage.user("u"), CALLING, RESULT, ChatMessage.assistant("a"), ChatMessage.user("v")]
     before: list[dict[str, Any]] = []
     for length in (1, 3, 5):
-        now = items(*merge_messages(history[:length]))
+        now = items(*normalize_messages(history[:length]))
         assert now[: len(before)] == before
         before = now
 

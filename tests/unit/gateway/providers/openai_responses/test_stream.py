@@ -8,29 +8,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import InvalidArgumentError, PeripetyError, ResourceExhaustedError, UnavailableError
-from peripety.gateway.model import (
-    ProviderState,
-    Reasoning,
+from peripety.gateway.providers.error_mapping import ErrorMapper
+from peripety.gateway.providers.openai_responses.request_body import unwrap_item
+from peripety.gateway.providers.openai_responses.response_stream import ResponseStream, ResponsesWire
+from peripety.gateway.providers.provider import Endpoint
+from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
+from peripety.gateway.types.message import ProviderState, Reasoning, Text, Tool, ToolCall
+from peripety.gateway.types.response import (
     ReasoningDelta,
     SchemaMethod,
     StopReason,
-    Text,
     TextDelta,
-    Tool,
-    ToolCall,
     ToolCallDelta,
     Usage,
 )
-from peripety.gateway.providers.endpoint import Endpoint
-from peripety.gateway.providers.failures import Failures
-from peripety.gateway.providers.openai_responses import ResponsesWire
-from peripety.gateway.providers.openai_responses.kept import kept_item
-from peripety.gateway.providers.openai_responses.stream import ResponseStream
-from peripety.gateway.providers.schemas import ANSWER_TOOL
 from support.calls import asking, call_of
 
 if TYPE_CHECKING:
-    from peripety.gateway.providers.base import Delta, Finished
+    from peripety.gateway.providers.provider import AnswerFinished, Delta
+
 
 CALL = call_of(asking(tools=(Tool("gauge", "Reads.", {"type": "object"}),)), "gpt-6-sol", "openai-responses")
 USAGE = {
@@ -47,7 +43,7 @@ ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "
 
 
 def stream_of(method: SchemaMethod | None = None) -> ResponseStream:
-    failures = Failures(Endpoint("openai-responses", "http://a/v1"), "m", ResponsesWire.vocabulary)
+    failures = ErrorMapper(Endpoint("openai-responses", "http://a/v1"), "m", ResponsesWire.vocabulary)
     return ResponseStream(failures, CALL, method)
 
 
@@ -81,7 +77,7 @@ def fed(stream: ResponseStream, *events: dict[str, Any]) -> list[Delta]:
     return [delta for each in numbered for delta in stream.feed(json.dumps(each))]
 
 
-def read(*events: dict[str, Any], method: SchemaMethod | None = None) -> tuple[list[Delta], Finished]:
+def read(*events: dict[str, Any], method: SchemaMethod | None = None) -> tuple[list[Delta], AnswerFinished]:
     stream = stream_of(method)
     deltas = fed(stream, event("created", response={"model": "m-1"}), *events)
     return deltas, stream.finish()
@@ -132,7 +128,7 @@ def test_thoughts_are_kept_encrypted_in_their_place_and_their_summary_is_shown()
     assert [type(part) for part in end.parts] == [Reasoning, ProviderState, Text]
     assert end.parts[0] == Reasoning("h\n\nm")
     assert isinstance(end.parts[1], ProviderState)
-    assert kept_item(CALL, end.parts[1]) == ITEM
+    assert unwrap_item(CALL, end.parts[1]) == ITEM
     assert deltas[0] == ReasoningDelta("h")
 
 
@@ -143,7 +139,7 @@ def test_the_phases_of_two_texts_keep_them_apart() -> None:
     ]
     _, end = read(begun[0], text("a"), begun[1], text("b", 1), ended())
     first, *_, second = (part for part in end.parts if isinstance(part, ProviderState))
-    assert [kept_item(CALL, state)["phase"] for state in (first, second)] == [
+    assert [unwrap_item(CALL, state)["phase"] for state in (first, second)] == [
         "commentary",
         "final_answer",
     ]

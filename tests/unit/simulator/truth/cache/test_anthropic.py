@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.simulator.model import Api, ApiError, Block, ErrorKind, Section
+from peripety.llmsim.types import Api, ApiError, ApiErrorKind, CacheSection, SimBlock
 from support.prompts import Client, block, prompt
 
 OPUS = "claude-opus-5-5"  # caches from 512 tokens on
@@ -14,8 +14,8 @@ def client(model: str = OPUS) -> Client:
     return Client(Api.ANTHROPIC, model)
 
 
-def system(tokens: int = 600, ttl: str | None = "5m", text: str = "rules ") -> Block:
-    return block(text, tokens, ttl=ttl, section=Section.SYSTEM)
+def system(tokens: int = 600, ttl: str | None = "5m", text: str = "rules ") -> SimBlock:
+    return block(text, tokens, ttl=ttl, section=CacheSection.SYSTEM)
 
 
 def test_what_is_marked_is_written_and_the_rest_is_fresh() -> None:
@@ -55,12 +55,12 @@ def test_five_markers_are_one_too_many(markers: int, automatic: bool) -> None:
     blocks = [block(f"{number}", 600, ttl="5m") for number in range(markers + automatic)]
     with pytest.raises(ApiError) as error:
         client().look(prompt(*blocks))
-    assert error.value.kind is ErrorKind.INVALID_REQUEST
+    assert error.value.kind is ApiErrorKind.INVALID_REQUEST
     assert error.value.message == "A maximum of 4 blocks with cache_control may be provided. Found 5."
 
 
 def test_four_markers_are_taken_wherever_they_stand() -> None:
-    tool = block("tool", 600, ttl="5m", kind="tool", section=Section.TOOLS)
+    tool = block("tool", 600, ttl="5m", kind="tool", section=CacheSection.TOOLS)
     visit = client().ask(prompt(tool, system(), block("one", 1, ttl="5m"), block("two", 2, ttl="5m")))
     assert visit.written == {"5m": 1203}
 
@@ -78,7 +78,7 @@ def test_a_longer_ttl_after_a_shorter_one_is_refused() -> None:
 
 
 def test_the_place_of_a_ttl_outside_the_messages_is_named_too() -> None:
-    tool = block("tool", 600, ttl="5m", kind="tool", section=Section.TOOLS)
+    tool = block("tool", 600, ttl="5m", kind="tool", section=CacheSection.TOOLS)
     with pytest.raises(ApiError) as error:
         client().look(prompt(tool, system(600, ttl="1h")))
     assert error.value.param == "system.0.cache_control.ttl"
@@ -108,7 +108,7 @@ def test_an_early_marker_below_the_minimum_leaves_its_tokens_to_the_next() -> No
     assert visit.written == {"5m": 1000}
 
 
-def grown(added: int, kind: str = "text") -> list[Block]:
+def grown(added: int, kind: str = "text") -> list[SimBlock]:
     return [block(f"added {number}", 5, kind=kind, message=1) for number in range(added)]
 
 
@@ -245,16 +245,16 @@ def test_models_share_nothing() -> None:
 
 
 CONVERSATION = (
-    block("tool", 600, ttl="5m", kind="tool", section=Section.TOOLS),
-    block("rules", 200, ttl="5m", section=Section.SYSTEM),
+    block("tool", 600, ttl="5m", kind="tool", section=CacheSection.TOOLS),
+    block("rules", 200, ttl="5m", section=CacheSection.SYSTEM),
     block("hello", 100, ttl="5m"),
 )
 
 
 @pytest.mark.parametrize(
-    ("section", "read"), [(Section.TOOLS, 0), (Section.SYSTEM, 600), (Section.MESSAGES, 800)]
+    ("section", "read"), [(CacheSection.TOOLS, 0), (CacheSection.SYSTEM, 600), (CacheSection.MESSAGES, 800)]
 )
-def test_a_changed_setting_spoils_its_section_and_what_follows(section: Section, read: int) -> None:
+def test_a_changed_setting_spoils_its_section_and_what_follows(section: CacheSection, read: int) -> None:
     somebody = client()
     somebody.ask(prompt(*CONVERSATION))
     assert somebody.look(prompt(*CONVERSATION)).read == 900
@@ -264,14 +264,14 @@ def test_a_changed_setting_spoils_its_section_and_what_follows(section: Section,
 def test_a_changed_tool_spoils_everything() -> None:
     somebody = client()
     somebody.ask(prompt(*CONVERSATION))
-    tool = block("tool2", 600, ttl="5m", kind="tool", section=Section.TOOLS)
+    tool = block("tool2", 600, ttl="5m", kind="tool", section=CacheSection.TOOLS)
     assert somebody.look(prompt(tool, *CONVERSATION[1:])).read == 0
 
 
 def test_a_changed_system_prompt_spoils_what_follows() -> None:
     somebody = client()
     somebody.ask(prompt(*CONVERSATION))
-    changed = block("rules2", 200, ttl="5m", section=Section.SYSTEM)
+    changed = block("rules2", 200, ttl="5m", section=CacheSection.SYSTEM)
     visit = somebody.look(prompt(CONVERSATION[0], changed, CONVERSATION[2]))
     assert (visit.read, visit.written) == (600, {"5m": 300})
 

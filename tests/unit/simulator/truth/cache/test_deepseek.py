@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.simulator.model import Api
+from peripety.llmsim.types import Api
 from support.prompts import Client, block, prompt
 
 LONG = block("the report ", 640, message=0)

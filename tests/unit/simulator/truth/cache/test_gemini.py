@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.simulator.model import Api, ApiError, ErrorKind
-from peripety.simulator.state import Table
-from peripety.simulator.truth.cache.contents import DEFAULT_TTL, CachedContent, Contents
-from peripety.simulator.truth.cache.prompt_caches import PromptCaches
+from peripety.llmsim.provider_rules.prompt_cache import (
+    DEFAULT_CONTENT_TTL,
+    CachedContent,
+    CachedContents,
+    SimPromptCaches,
+)
+from peripety.llmsim.state import StateTable
+from peripety.llmsim.types import Api, ApiError, ApiErrorKind
 from support.prompts import NOW, Client, block, prompt
 
 
@@ -45,25 +49,25 @@ STORED = block("report ", 3000)
 
 
 @pytest.fixture
-def contents() -> Contents:
-    return Contents(Table())
+def contents() -> CachedContents:
+    return CachedContents(StateTable())
 
 
 def stored(name: str = "cachedContents/1", owner: str = "one", created: float = NOW) -> CachedContent:
-    expires = created + DEFAULT_TTL
+    expires = created + DEFAULT_CONTENT_TTL
     return CachedContent(name, owner, "gemini-2.5-pro", 3000, created, created, expires, {"contents": []})
 
 
-def test_stored_contents_are_there_for_an_hour(contents: Contents) -> None:
+def test_stored_contents_are_there_for_an_hour(contents: CachedContents) -> None:
     contents.put(stored())
     assert contents.get("cachedContents/1", "one", NOW + 3599) == stored()
     with pytest.raises(ApiError) as error:
         contents.get("cachedContents/1", "one", NOW + 3600)
-    assert error.value.kind is ErrorKind.PERMISSION
+    assert error.value.kind is ApiErrorKind.PERMISSION
     assert contents.of("one", NOW + 3600) == []
 
 
-def test_stored_contents_are_their_owners(contents: Contents) -> None:
+def test_stored_contents_are_their_owners(contents: CachedContents) -> None:
     contents.put(stored())
     with pytest.raises(ApiError):
         contents.get("cachedContents/1", "another", NOW)
@@ -72,20 +76,20 @@ def test_stored_contents_are_their_owners(contents: Contents) -> None:
     assert contents.of("another", NOW) == []
 
 
-def test_stored_contents_are_listed_from_the_latest_on(contents: Contents) -> None:
+def test_stored_contents_are_listed_from_the_latest_on(contents: CachedContents) -> None:
     for number in (1, 3, 2):
         contents.put(stored(f"cachedContents/{number}", created=NOW + number))
     assert [each.name[-1] for each in contents.of("one", NOW + 9)] == ["3", "2", "1"]
 
 
-def test_the_end_of_stored_contents_can_be_moved(contents: Contents) -> None:
+def test_the_end_of_stored_contents_can_be_moved(contents: CachedContents) -> None:
     contents.put(stored())
     changed = contents.extend("cachedContents/1", "one", NOW + 10, expires=NOW + 9000)
     assert (changed.updated, changed.expires) == (NOW + 10, NOW + 9000)
     assert contents.get("cachedContents/1", "one", NOW + 8999) == changed
 
 
-def test_deleted_contents_are_gone(contents: Contents) -> None:
+def test_deleted_contents_are_gone(contents: CachedContents) -> None:
     contents.put(stored())
     contents.delete("cachedContents/1", "one", NOW)
     with pytest.raises(ApiError):
@@ -93,9 +97,9 @@ def test_deleted_contents_are_gone(contents: Contents) -> None:
 
 
 def asking(model: str = "gemini-2.5-pro") -> Client:
-    table = Table()
-    Contents(table).put(stored())
-    return Client(Api.GEMINI, model, caches=PromptCaches(Table(), table))
+    table = StateTable()
+    CachedContents(table).put(stored())
+    return Client(Api.GEMINI, model, caches=SimPromptCaches(StateTable(), table))
 
 
 def test_a_prompt_that_begins_with_stored_contents_reads_them() -> None:
@@ -117,6 +121,6 @@ def test_contents_that_are_not_there_cannot_be_used() -> None:
     with pytest.raises(ApiError) as error:
         asking().look(prompt(STORED, cachedContent="cachedContents/2"))
     assert (error.value.kind, error.value.message) == (
-        ErrorKind.PERMISSION,
+        ApiErrorKind.PERMISSION,
         "CachedContent not found (or permission denied)",
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.simulator.model import Api, ApiError, Block, Section
+from peripety.llmsim.types import Api, ApiError, CacheSection, SimBlock
 from support.prompts import Client, block, prompt
 
 
@@ -18,7 +18,7 @@ def new(model: str = "gpt-6.1-sol") -> Client:
     return Client(Api.OPENAI_RESPONSES, model)
 
 
-def messages(*tokens: int) -> list[Block]:
+def messages(*tokens: int) -> list[SimBlock]:
     return [block(f"message {number} ", size, message=number) for number, size in enumerate(tokens)]
 
 
@@ -94,9 +94,9 @@ def test_extended_retention_is_all_that_later_models_have() -> None:
     assert somebody.look(asked).read == 1920
 
 
-@pytest.mark.parametrize("section", list(Section))
+@pytest.mark.parametrize("section", list(CacheSection))
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-6.1-sol"])
-def test_any_changed_setting_spoils_the_whole_prefix(model: str, section: Section) -> None:
+def test_any_changed_setting_spoils_the_whole_prefix(model: str, section: CacheSection) -> None:
     somebody = old(model)
     asked = messages(2000)
     somebody.ask(prompt(*asked))
@@ -144,7 +144,7 @@ def test_an_explicit_breakpoint_is_found_after_a_change_behind_it() -> None:
     assert (visit.read, visit.written, visit.fresh) == (1500, {"30m": 50}, 0)
 
 
-def explicit(*blocks: Block, ttl: str | None = None) -> Any:
+def explicit(*blocks: SimBlock, ttl: str | None = None) -> Any:
     options = {"mode": "explicit"} | ({"ttl": ttl} if ttl else {})
     return prompt(*blocks, prompt_cache_options=options)
 

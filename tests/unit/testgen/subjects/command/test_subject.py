@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.core.mutation import MutantOutcome
 from peripety.errors import InvalidArgumentError
-from peripety.quality import MutantOutcome
-from peripety.testgen.model import TestCase, TestStatus
-from peripety.testgen.subjects.command import CommandSubject
-from peripety.testgen.subjects.command.python import MOST_MUTANTS, Program
+from peripety.testgen.subjects.command.python_mutants import MAX_PROGRAM_MUTANTS, PythonProgram
+from peripety.testgen.subjects.command.subject import CommandSubject
+from peripety.testgen.types import TestCase, TestStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 PROGRAM = '''\
 """Says how a number compares."""
@@ -99,7 +100,7 @@ print("a", file=sys.stderr)
 sys.stderr.write("b")
 print("c", file=sys.stdout)
 """
-    assert {mutant.path for mutant in Program("p.py", source).mutants} == {"/p.py/4"}
+    assert {mutant.path for mutant in PythonProgram("p.py", source).mutants} == {"/p.py/4"}
 
 
 def test_each_run_finds_the_directory_as_it_was(tmp_path: Path) -> None:
@@ -235,8 +236,8 @@ def test_a_directory_with_what_is_no_file_is_refused_before_anything_is_run(tmp_
 
 def test_of_a_long_program_a_sample_is_taken_that_its_text_decides() -> None:
     source = b"".join(b"a%d = %d + 1\n" % (number, number) for number in range(200))
-    one, other = Program("p.py", source), Program("p.py", source)
-    assert len(one.mutants) == MOST_MUTANTS
+    one, other = PythonProgram("p.py", source), PythonProgram("p.py", source)
+    assert len(one.mutants) == MAX_PROGRAM_MUTANTS
     assert one.mutants == other.mutants
 
 
@@ -249,7 +250,7 @@ def test_the_text_of_a_mutant_is_written_when_it_is_asked_for(monkeypatch: pytes
 
     source = b"".join(b"a%d = %d + 1\n" % (number, number) for number in range(50))
     monkeypatch.setattr(ast, "unparse", unparse)
-    program = Program("p.py", source)
+    program = PythonProgram("p.py", source)
     some = program.mutants[0].mutant_id
     before = len(written)
     assert before < 2
@@ -258,7 +259,7 @@ def test_the_text_of_a_mutant_is_written_when_it_is_asked_for(monkeypatch: pytes
 
 
 def test_two_changes_at_the_same_place_are_two_mutants() -> None:
-    program = Program("p.py", b"print(3 + 2 - 1)\n")
+    program = PythonProgram("p.py", b"print(3 + 2 - 1)\n")
     changed = {program.source_of(one.mutant_id) for one in program.mutants if "arithmetic" in one.operator}
     assert changed == {b"print(3 + 2 + 1)", b"print(3 - 2 - 1)"}
     assert len({mutant.mutant_id for mutant in program.mutants}) == len(program.mutants)
@@ -266,10 +267,10 @@ def test_two_changes_at_the_same_place_are_two_mutants() -> None:
 
 def test_a_program_that_cannot_be_written_out_again_has_lines_and_no_mutants() -> None:
     for value in (b" + ".join([b"'a'"] * 1_000), b"0x" + b"f" * 5_000):
-        program = Program("p.py", b"print(" + value + b")\n")
+        program = PythonProgram("p.py", b"print(" + value + b")\n")
         assert (program.lines, program.mutants) == ((1,), ())
 
 
 def test_the_lines_of_a_program_are_those_that_its_language_counts() -> None:
-    program = Program("p.py", b"a = 1\n\x0c\nb = '\xe2\x80\xa8'\r\nc = 3\n")
+    program = PythonProgram("p.py", b"a = 1\n\x0c\nb = '\xe2\x80\xa8'\r\nc = 3\n")
     assert [program.line(number)[:1] for number in program.lines] == ["a", "b", "c"]

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from peripety import sim
-from peripety.quality import MutantOutcome
-from peripety.testgen.model import TestCase, TestStatus
-from peripety.testgen.subjects.scenario import ScenarioSubject, mutants
-from peripety.testgen.subjects.scenario.operators import OPERATORS
-from peripety.testgen.subjects.scenario.truisms import is_truism
+from peripety import engine
+from peripety.core.mutation import MutantOutcome
+from peripety.testgen.subjects.scenario import mutants
+from peripety.testgen.subjects.scenario.body import is_tautology
+from peripety.testgen.subjects.scenario.mutants import OPERATORS
+from peripety.testgen.subjects.scenario.subject import ScenarioSubject
+from peripety.testgen.types import TestCase, TestStatus
 
 SPEC: dict[str, Any] = {
     "spec_version": "1.0",
@@ -66,7 +67,7 @@ SPEC: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def subject() -> ScenarioSubject:
-    return ScenarioSubject(sim.compile(json.dumps(SPEC).encode()))
+    return ScenarioSubject(engine.compile(json.dumps(SPEC).encode()))
 
 
 def step(*actions: Any, accepted: bool | None = None, expect: Any = None) -> dict[str, Any]:
@@ -185,7 +186,7 @@ def test_a_test_that_looks_at_nothing_is_a_stub_and_one_that_always_holds_a_taut
     ],
 )
 def test_truisms_are_seen_through(expect: Any) -> None:
-    assert is_truism(expect)
+    assert is_tautology(expect)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_truisms_are_seen_through(expect: Any) -> None:
     ],
 )
 def test_what_may_fail_is_no_truism(expect: Any) -> None:
-    assert not is_truism(expect)
+    assert not is_tautology(expect)
 
 
 def test_every_operator_finds_something_to_change_in_some_document(subject: ScenarioSubject) -> None:
@@ -228,7 +229,7 @@ def test_a_test_on_the_border_kills_the_mutant_that_moves_it(subject: ScenarioSu
 def test_what_a_dead_rule_would_do_makes_no_difference() -> None:
     dead = json.loads(json.dumps(SPEC))
     dead["random_events"][0]["when"] = {"<": [{"var": "turn"}, -1]}
-    subject = ScenarioSubject(sim.compile(json.dumps(dead).encode()))
+    subject = ScenarioSubject(engine.compile(json.dumps(dead).encode()))
     (event,) = [target for target in subject.targets if target.kind == "event"]
     if event.is_reachable:
         pytest.fail("the proof of a dead event is gone")
@@ -255,8 +256,8 @@ def test_the_floor_passes_looks_at_something_and_kills_much(subject: ScenarioSub
 def test_of_a_large_document_no_more_is_compiled_and_kept_than_so_many_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    program = sim.compile(json.dumps(SPEC))
-    monkeypatch.setattr(mutants, "MOST_BYTES", 20 * len(program.document))
+    program = engine.compile(json.dumps(SPEC))
+    monkeypatch.setattr(mutants, "MAX_MUTANT_BYTES", 20 * len(program.document))
     one, other = ScenarioSubject(program), ScenarioSubject(program)
     assert 0 < len(one.mutants) <= 20
     assert one.mutants == other.mutants

@@ -1,0 +1,1 @@
+"""Agents: phases over one conversation that outlive calls and processes."""

@@ -1,0 +1,349 @@
+"""Tables of agent runs, summaries, codec of manifests and events.
+
+State changes and summaries of agent runs, as the store records them.
+
+Tables of agent runs.
+
+JSON codec of the columns of the run tables.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import BigInteger, Column, Text, select
+
+from peripety.agent.manifest import (
+    AgentRun,
+    AgentRunEnded,
+    AgentRunEvent,
+    AgentRunState,
+    Manifest,
+    Phase,
+    PhaseCompleted,
+    PhaseProgress,
+    PhaseResult,
+    PhaseStarted,
+    ToolsRequested,
+)
+from peripety.core.runs import store as durable
+from peripety.core.runs.store import run_tables
+from peripety.core.runs.types import RunUpdate, decode_error, encode_error
+from peripety.gateway.codec import (
+    decode_completion,
+    decode_findings,
+    decode_tool,
+    encode_completion,
+    encode_findings,
+    encode_tool,
+    to_json_text,
+)
+from peripety.gateway.conversations.conversation import (
+    decode_history_policy,
+    decode_usage_total,
+    encode_history_policy,
+    encode_usage_total,
+)
+from peripety.gateway.types.message import ToolCall, ToolResult
+from peripety.gateway.types.request import Budget, GenerationOptions, ResponseSchema
+from peripety.gateway.types.response import ReasoningDelta, Repairing, TextDelta, ToolCallDelta, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sqlalchemy import Row
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from peripety.core.storage.database import Database
+    from peripety.errors import PeripetyError
+
+
+RUN_ENDED_KIND = "ended"
+"""Kind of the last event; its content is the run itself."""
+PHASE_COMPLETED_KIND = "phase_completed"
+"""Kind of the events that hold phase results."""
+
+_OPTIONS_ADAPTER = TypeAdapter(GenerationOptions)
+
+
+def encode_manifest(manifest: Manifest) -> str:
+    """Encode a manifest."""
+    return to_json_text(
+        {
+            "name": manifest.name,
+            "phases": [_encode_phase(phase) for phase in manifest.phases],
+            "system": manifest.system,
+            "tools": [encode_tool(tool) for tool in manifest.tools],
+            "options": _OPTIONS_ADAPTER.dump_python(manifest.options, mode="json"),
+            "history": encode_history_policy(manifest.history),
+        }
+    )
+
+
+def decode_manifest(text: str) -> Manifest:
+    """Decode a manifest; inverse of `write_manifest`."""
+    written = json.loads(text)
+    return Manifest(
+        name=written["name"],
+        phases=tuple(map(_decode_phase, written["phases"])),
+        system=written["system"],
+        tools=tuple(map(decode_tool, written["tools"])),
+        options=_OPTIONS_ADAPTER.validate_python(written["options"]),
+        history=decode_history_policy(written["history"]),
+    )
+
+
+def encode_budget(budget: Budget | None) -> str | None:
+    """Encode a budget."""
+    return None if budget is None else to_json_text(asdict(budget))
+
+
+def decode_budget(text: str | None) -> Budget | None:
+    """Decode a budget; inverse of `write_budget`."""
+    return None if text is None else Budget(**json.loads(text))
+
+
+def encode_progress(progress: PhaseProgress) -> str:
+    """Encode the progress of a run."""
+    return to_json_text({**asdict(progress), "spent": encode_usage_total(progress.spent)})
+
+
+def decode_progress(text: str) -> PhaseProgress:
+    """Decode the progress of a run; inverse of `write_progress`."""
+    written = json.loads(text)
+    return PhaseProgress(
+        **{
+            **written,
+            "answered": tuple(
+                tuple(ToolResult(**result) for result in results) for results in written["answered"]
+            ),
+            "pending": tuple(ToolCall(**call) for call in written["pending"]),
+            "spent": decode_usage_total(written["spent"]),
+        }
+    )
+
+
+def encode_results(results: tuple[PhaseResult, ...]) -> str:
+    """Encode phase results."""
+    return to_json_text([_encode_result(result) for result in results])
+
+
+def decode_result(written: Mapping[str, Any]) -> PhaseResult:
+    """Decode one result of `write_results`, or the body of an event of kind `PHASE_COMPLETED`."""
+    completion, spent = decode_completion(written["completion"]), decode_usage_total(written["spent"])
+    return PhaseResult(**{**written, "completion": completion, "spent": spent})
+
+
+def encode_event(event: AgentRunEvent) -> tuple[str, str]:
+    """Return the kind and the encoded body of an event."""
+    match event:
+        case PhaseStarted():
+            kind, body = "phase_started", asdict(event)
+        case TextDelta():
+            kind, body = "text", asdict(event)
+        case ReasoningDelta():
+            kind, body = "reasoning", asdict(event)
+        case ToolCallDelta():
+            kind, body = "tool_call", asdict(event)
+        case Repairing():
+            kind, body = "repairing", {**asdict(event), "findings": encode_findings(event.findings)}
+        case PhaseCompleted():
+            kind, body = PHASE_COMPLETED_KIND, _encode_result(event.result)
+        case ToolsRequested():
+            kind, body = "tools_requested", asdict(event)
+        case AgentRunEnded():
+            kind, body = RUN_ENDED_KIND, {}
+    return kind, to_json_text(body)
+
+
+def decode_event(kind: str, text: str) -> AgentRunEvent:
+    """Decode an event; inverse of `write_event` for any kind but `ENDED`."""
+    return _EVENT_DECODERS[kind](json.loads(text))
+
+
+def _decode_repairing(written: Mapping[str, Any]) -> Repairing:
+    return Repairing(decode_findings(written["findings"]), Usage(**written["usage"]), written["calls"])
+
+
+_EVENT_DECODERS: dict[str, Callable[[dict[str, Any]], AgentRunEvent]] = {
+    "phase_started": lambda written: PhaseStarted(**written),
+    "text": lambda written: TextDelta(**written),
+    "reasoning": lambda written: ReasoningDelta(**written),
+    "tool_call": lambda written: ToolCallDelta(**written),
+    "repairing": _decode_repairing,
+    PHASE_COMPLETED_KIND: lambda written: PhaseCompleted(decode_result(written)),
+    "tools_requested": lambda written: ToolsRequested(
+        written["phase_id"], tuple(ToolCall(**call) for call in written["calls"])
+    ),
+}
+
+
+def _encode_result(result: PhaseResult) -> dict[str, Any]:
+    fields = {name: getattr(result, name) for name in PhaseResult.__dataclass_fields__}
+    return {
+        **fields,
+        "completion": encode_completion(result.completion),
+        "spent": encode_usage_total(result.spent),
+    }
+
+
+def _encode_phase(phase: Phase) -> dict[str, Any]:
+    schema = phase.schema
+    return {
+        "phase_id": phase.phase_id,
+        "input_template": phase.input_template,
+        "system": phase.system,
+        "options": _OPTIONS_ADAPTER.dump_python(phase.options, mode="json"),
+        "tool_names": phase.tool_names,
+        "schema": None if schema is None else [schema.name, schema.document],
+        "max_tool_rounds": phase.max_tool_rounds,
+    }
+
+
+def _decode_phase(written: Mapping[str, Any]) -> Phase:
+    schema = written["schema"]
+    return Phase(
+        **{
+            **written,
+            "options": _OPTIONS_ADAPTER.validate_python(written["options"]),
+            "tool_names": tuple(written["tool_names"]),
+            "schema": None if schema is None else ResponseSchema(*schema),
+        }
+    )
+
+
+def make_run_update(
+    *events: AgentRunEvent,
+    state: AgentRunState | None = None,
+    progress: PhaseProgress | None = None,
+    error: PeripetyError | None = None,
+) -> RunUpdate[AgentRunEvent]:
+    """Return the change to append to a run.
+
+    Args:
+        *events: the events to record, in order.
+        state: the new state; None leaves it unchanged. A run in any state but RUNNING has no lease.
+        progress: the new progress; None leaves it unchanged.
+        error: the error of a failed run.
+    """
+    values: dict[str, Any] = {}
+    if progress is not None:
+        values |= {"progress": encode_progress(progress), "phase": progress.phase}
+    if error is not None:
+        values["error"] = encode_error(error)
+    return RunUpdate(events, None if state is None else state.value, values)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRunSummary:
+    """A run without its manifest, results and history, for lists."""
+
+    run_id: str
+    name: str
+    state: AgentRunState
+    completed_phases: int
+    total_phases: int
+    created: int
+    updated: int
+
+
+_tables = run_tables(
+    "agent",
+    Column("name", Text, nullable=False),
+    Column("manifest", Text, nullable=False),
+    Column("inputs", Text, nullable=False),
+    Column("budget", Text),
+    Column("conversation_id", Text, nullable=False),
+    Column("parent_id", Text),
+    Column("inherited", Text, nullable=False),  # results copied with the parent's history
+    Column("phase", BigInteger, nullable=False),
+    Column("total_phases", BigInteger, nullable=False),
+    Column("progress", Text, nullable=False),
+    Column("error", Text),
+)
+_runs, _events = _tables.runs, _tables.events
+
+
+class AgentRunStore(durable.RunStore[AgentRun, AgentRunEvent]):
+    """Tables of agent runs, their events, and the requests that changed them.
+
+    Args:
+        database: the database of the process.
+        now: clock, in microseconds since 1970; see the base class.
+    """
+
+    def __init__(self, database: Database, now: Callable[[], int]) -> None:
+        super().__init__(database, _tables, now)
+
+    async def newest(
+        self, state: AgentRunState | None, before: tuple[Any, ...] | None, limit: int
+    ) -> list[AgentRunSummary]:
+        """Return runs, newest first.
+
+        Args:
+            state: only runs in this state; None for all.
+            before: creation time and id of the last run of the previous page.
+            limit: the maximum number of runs.
+        """
+        columns = _runs.c
+        told = (columns.run_id, columns.name, columns.state, columns.phase, columns.total_phases)
+        conditions = () if state is None else (columns.state == state.value,)
+        rows = await self._newest((*told, columns.created, columns.updated), conditions, before, limit)
+        return [
+            AgentRunSummary(
+                row.run_id,
+                row.name,
+                AgentRunState(row.state),
+                row.phase,
+                row.total_phases,
+                row.created,
+                row.updated,
+            )
+            for row in rows
+        ]
+
+    def _row(self, run: AgentRun) -> dict[str, Any]:
+        return {
+            "name": run.manifest.name,
+            "manifest": encode_manifest(run.manifest),
+            "inputs": json.dumps(run.inputs),
+            "budget": encode_budget(run.budget),
+            "conversation_id": run.conversation_id,
+            "parent_id": run.parent_id,
+            "inherited": encode_results(run.results),
+            "phase": run.progress.phase,
+            "total_phases": len(run.manifest.phases),
+            "progress": encode_progress(run.progress),
+            "error": None,
+        }
+
+    def _written(self, event: AgentRunEvent) -> tuple[str, str]:
+        return encode_event(event)
+
+    async def _run(self, connection: AsyncConnection, row: Row[Any]) -> AgentRun:
+        completed = (_events.c.run_id == row.run_id) & (_events.c.kind == PHASE_COMPLETED_KIND)
+        own = await connection.scalars(select(_events.c.body).where(completed).order_by(_events.c.sequence))
+        results = [*json.loads(row.inherited), *map(json.loads, own)]
+        return AgentRun(
+            run_id=row.run_id,
+            manifest=decode_manifest(row.manifest),
+            inputs=json.loads(row.inputs),
+            budget=decode_budget(row.budget),
+            conversation_id=row.conversation_id,
+            created=row.created,
+            updated=row.updated,
+            parent_id=row.parent_id,
+            state=AgentRunState(row.state),
+            progress=decode_progress(row.progress),
+            results=tuple(map(decode_result, results)),
+            error=decode_error(row.error),
+            last_sequence=row.last_sequence,
+        )
+
+    async def _event(self, connection: AsyncConnection, row: Row[Any]) -> AgentRunEvent:
+        if row.kind == RUN_ENDED_KIND:
+            return AgentRunEnded(await self._read(connection, row.run_id))
+        return decode_event(row.kind, row.body)

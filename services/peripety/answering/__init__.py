@@ -1,1 +1,0 @@
-"""Idempotent requests: responses are stored per request id, and response streams are numbered."""

@@ -1,0 +1,1 @@
+"""Authors that need no model: scenarios, policies, tests and fallback narration."""

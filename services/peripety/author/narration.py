@@ -1,0 +1,182 @@
+"""Template narration of a turn, from its committed facts alone, without a model.
+
+Every sentence is a template filled with names and values of the facts, so the narration cannot invent
+anything. The choice of templates depends on the facts and not on chance: the same turn always reads the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from peripety.author.text_analysis import languages
+from peripety.author.text_analysis.languages import OFFLINE_MARK, Language, detect_language
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+_SHORT_MARK = "(offline)"
+_MAX_CHANGES = 12
+_VALUE_LIMIT = 80
+_NAME_LIMIT = 200
+_LANGUAGE_SAMPLE = 2_000
+_STEP = re.compile(r'\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]')
+_WORD = re.compile(r"[^\W\d_]+")
+_SENTENCE_ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f", "\u061f", "\u06d4", "\u0964")
+
+
+def narrate(facts: Mapping[str, Any], history: Sequence[str] = ()) -> dict[str, Any]:
+    """Return an Outcome that narrates the turn.
+
+    Args:
+        facts: `{turn, actions, changes, log, event, status}` as the session committed them.
+        history: summaries of earlier turns, oldest first. They determine the language. The first narrated
+            turn also explains that no model narrates.
+    """
+    teller = _TemplateNarrator(facts, detect_language(_language_sample(facts, history)))
+    mark = _SHORT_MARK if history else OFFLINE_MARK
+    return {"narrative": " ".join([mark, *teller.sentences()])}
+
+
+def narrate_late_facts(facts: Mapping[str, Any], history: Sequence[str] = ()) -> str:
+    """Return the narration of world events and of the ending; empty if the run continues without events.
+
+    Args:
+        facts: as for `narrate`.
+        history: as for `narrate`.
+    """
+    teller = _TemplateNarrator(facts, detect_language(_language_sample(facts, history)))
+    event = facts.get("event")
+    happened = [_to_sentence(_name(event))] if event else []
+    return " ".join([*happened, *teller.ending()])
+
+
+class _TemplateNarrator:
+    """Selector of sentence templates for the facts of one turn."""
+
+    def __init__(self, facts: Mapping[str, Any], language: Language) -> None:
+        self._facts = facts
+        self._prose = language.prose
+        canonical = json.dumps(facts, sort_keys=True, ensure_ascii=True).encode()
+        self._choice = int.from_bytes(hashlib.sha256(canonical).digest()[:4], "big")
+
+    def sentences(self) -> Iterator[str]:
+        """Yield sentences for the actions, the events, the changes and the ending."""
+        actions = list(self._facts.get("actions") or [])
+        yield from (self._say("chose", name=_action_name(action)) for action in actions)
+        if not actions:
+            yield self._say("idle")
+        yield from (_to_sentence(line) for line in self._happenings())
+        yield from self._changes()
+        yield from self.ending()
+
+    def _say(self, use: str, **slots: str) -> str:
+        patterns = self._prose[use]
+        # Offset by one, so that two consecutive sentences of a kind differ if the language has two templates.
+        self._choice += 1
+        return _to_sentence(patterns[self._choice % len(patterns)].format(**slots))
+
+    def _happenings(self) -> list[str]:
+        log = [_printable(line) for line in self._facts.get("log") or []]
+        event = self._facts.get("event")
+        named = [_name(event)] if event else []
+        return list(dict.fromkeys([*named, *log]))
+
+    def _changes(self) -> Iterator[str]:
+        for change in islice(_net_changes(self._facts.get("changes") or []), _MAX_CHANGES):
+            label, in_list = _path_label(change["path"])
+            before, after = change.get("before"), change.get("after")
+            yield self._say(
+                _template_kind(before, after, in_list=in_list),
+                a=label,
+                before=_format_value(before),
+                after=_format_value(after),
+            )
+
+    def ending(self) -> Iterator[str]:
+        """Yield the sentence of the ending, if the run has ended."""
+        status = self._facts.get("status") or {}
+        kind = status.get("kind")
+        if kind in {"lost", "won", "survived"}:
+            if status.get("message"):
+                yield _to_sentence(_printable(status["message"]))
+            yield self._say(kind)
+
+
+def _language_sample(facts: Mapping[str, Any], history: Sequence[str]) -> list[str]:
+    """Return words that reveal the language of a scenario."""
+    names = [_name(action) for action in facts.get("actions") or []]
+    event = [_name(facts["event"])] if facts.get("event") else []
+    status = [str((facts.get("status") or {}).get("message") or "")]
+    log = [str(line) for line in facts.get("log") or []]
+    text = " ".join(
+        [*names, *event, *log, *status, *(str(told).replace(OFFLINE_MARK, "") for told in history[-2:])]
+    )
+    return _WORD.findall(text[:_LANGUAGE_SAMPLE].casefold())
+
+
+def _net_changes(changes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield one change per path, from its first value to its last; omitted if they are equal."""
+    by_path: dict[str, dict[str, Any]] = {}
+    for change in changes:
+        first = by_path.setdefault(change["path"], dict(change))
+        first["after"] = change.get("after")
+    return (change for change in by_path.values() if change.get("before") != change["after"])
+
+
+def _template_kind(before: Any, after: Any, *, in_list: bool) -> str:
+    """Return the kind of template for a change."""
+    if after is None:
+        return "removed"
+    if before is None and in_list:
+        return "added"
+    if _is_number(before) and _is_number(after):
+        return "up" if after > before else "down"
+    return "set"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _path_label(path: str) -> tuple[str, bool]:
+    """Return the label of a path, and whether it leads into a list."""
+    steps = _STEP.findall(path)
+    keys = [name or json.loads(quoted) for name, index, quoted in steps if not index]
+    # The owner and the visibility are not part of the label.
+    kept = keys[2:] if keys[:1] == ["private"] else keys[1:] if keys[:1] == ["hidden"] else keys
+    text = _printable(" ".join(kept[-2:]).replace("_", " ")) or _printable(path)
+    return text[:1].upper() + text[1:], bool(steps and steps[-1][1])
+
+
+def _action_name(action: Mapping[str, Any]) -> str:
+    params = ", ".join(
+        f"{_printable(name)} {_format_value(value)}" for name, value in (action.get("params") or {}).items()
+    )
+    return f"{_name(action)} ({params})" if params else _name(action)
+
+
+def _name(thing: Mapping[str, Any]) -> str:
+    return _printable(thing.get("name") or str(thing.get("id", "")).replace("_", " "))
+
+
+def _format_value(value: Any) -> str:
+    """Format a value for prose: numbers to ten digits, texts in quotes, everything else as JSON."""
+    if _is_number(value):
+        return f"{value:.10g}"
+    if isinstance(value, str):
+        return f"\u201c{languages.truncate_graphemes(_printable(value), _VALUE_LIMIT)}\u201d"
+    return languages.truncate_graphemes(json.dumps(value, ensure_ascii=False), _VALUE_LIMIT)
+
+
+def _printable(text: Any) -> str:
+    """Return a scenario text on one line, without invisible and control characters."""
+    return languages.truncate_graphemes(" ".join(languages.clean_text(str(text)).split()), _NAME_LIMIT)
+
+
+def _to_sentence(text: str) -> str:
+    return text if text.endswith(_SENTENCE_ENDS) else f"{text}."

@@ -1,0 +1,1 @@
+"""Rules and scenarios from the sentences of a written policy."""

@@ -1,0 +1,1 @@
+"""From a blueprint to a specification."""

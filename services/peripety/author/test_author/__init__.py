@@ -1,0 +1,1 @@
+"""Test candidates for scenarios, policies and commands."""

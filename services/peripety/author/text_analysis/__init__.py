@@ -1,0 +1,1 @@
+"""Languages, keywords, people and terms of a text."""

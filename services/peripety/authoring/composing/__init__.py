@@ -1,1 +1,0 @@
-"""Text to blueprint, in the words of the text."""

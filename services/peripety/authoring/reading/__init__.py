@@ -1,1 +1,0 @@
-"""Text analysis in any language and script."""

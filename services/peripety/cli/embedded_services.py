@@ -1,0 +1,118 @@
+"""Services inside a command, serve, progress bar of a call.
+
+Embedded services: the servers of this command, in process, over gRPC on a free port.
+
+`peripety serve`: run services until a signal stops them.
+
+Long-running work with a progress bar.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import typer
+
+from peripety.cli.output import EXIT_INTERRUPTED, error_console, progress_bar
+from peripety.core import logging_setup
+from peripety.core.concurrency import closing
+from peripety.core.config import Config, LogLevel
+from peripety.errors import InternalError
+from peripety.rpc.channel import open_channel
+from peripety.scenario.types import Progress
+from peripety.server import app
+from peripety.server.app import serve
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import grpc.aio
+
+
+@asynccontextmanager
+async def embedded_services(*names: str, **settings: Any) -> AsyncIterator[grpc.aio.Channel]:
+    """Run the named services and yield a channel to them.
+
+    Logs only errors unless PERIPETY_LOG_LEVEL is set: the command reports the rest itself.
+
+    Args:
+        *names: the services.
+        **settings: overrides of the environment; see `Config`.
+    """
+    quiet = {} if os.environ.get("PERIPETY_LOG_LEVEL") else {"log_level": LogLevel.ERROR}
+    config = Config.from_environment(**quiet, **settings)
+    logging_setup.configure(config)
+    async with (
+        serve(config, services=set(names), address="127.0.0.1:0") as app,
+        open_channel(app.address, max_message_bytes=config.max_message_bytes) as channel,
+    ):
+        yield channel
+
+
+@asynccontextmanager
+async def services_at(server: str | None, *names: str, **settings: Any) -> AsyncIterator[grpc.aio.Channel]:
+    """Yield a channel to a server, or to embedded services if no server is given.
+
+    Args:
+        server: its `host:port`.
+        names: the services to embed.
+        settings: overrides of the environment for these; see `Config`.
+    """
+    async with embedded_services(*names, **settings) if server is None else open_channel(server) as channel:
+        yield channel
+
+
+def serve_until_stopped(service: str | None, listen: str | None) -> None:
+    """Serve one service, or all, until SIGTERM or Ctrl-C; then finish the calls in progress."""
+    config = Config.from_environment(**({"listen": listen} if listen else {}))
+    logging_setup.configure(config)
+    asyncio.run(_serve(config, {service} if service else set(app.SERVICES)))
+
+
+async def _serve(config: Config, services: set[str]) -> None:
+    async with app.serve(config, services) as running:
+        end = asyncio.ensure_future(running.wait())
+        await asyncio.sleep(0)  # signal handlers are installed before the line that a supervisor waits for
+        typer.echo(f"listening on {running.address}")
+        await end
+
+
+_Result = TypeVar("_Result")
+
+
+def run_with_progress(events: AsyncIterator[object], doing: str, *kinds: type[_Result]) -> _Result:
+    """Show the progress of some work to its end, and return its result.
+
+    Ctrl-C ends the process.
+
+    Args:
+        events: progress events, and the result as the last one.
+        doing: the name of the work.
+        kinds: the types of the result.
+    """
+    try:
+        return asyncio.run(_last_event(events, doing, kinds))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        error_console().print("interrupted")
+        # A simulation in progress cannot be stopped, and Python would wait for its thread, perhaps for hours.
+        os._exit(EXIT_INTERRUPTED)
+
+
+async def _last_event(events: AsyncIterator[object], doing: str, kinds: tuple[type[_Result], ...]) -> _Result:
+    task = cast("asyncio.Task[_Result]", asyncio.current_task())
+    # A signal delivered to another thread wakes the event loop only if the loop itself handles it.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+    done = 0.0
+    with progress_bar(doing, total=1.0) as advance:
+        async with closing(events):
+            async for event in events:
+                if isinstance(event, Progress):
+                    advance(event.fraction - done)
+                    done = event.fraction
+                elif isinstance(event, kinds):
+                    return event
+    raise InternalError("the operation ended without a result")

@@ -1,0 +1,238 @@
+"""Policy author and its inputs.
+
+`peripety policy compile`: a written policy to rules and a test suite.
+
+Inputs of the policy commands: folders, documents, suites, and ids of stored policies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import typer
+
+from peripety.api.policy.v1 import policy_pb2 as pb
+from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
+from peripety.cli.embedded_services import services_at
+from peripety.cli.input_documents import STDIN, open_input
+from peripety.cli.output import (
+    MAX_INPUT_BYTES,
+    person_console,
+    printable,
+    result_console,
+    save_file,
+    write_json,
+)
+from peripety.cli.proto_json import from_json, to_json
+from peripety.cli.render.policy import live_policy_view
+from peripety.errors import InternalError, InvalidArgumentError, SpecError
+from peripety.rpc.status import finding_from_proto
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+
+POLICY_FILE, SCENARIOS_FILE = "policy.json", "scenarios.json"
+"""File names of a compiled policy and its suite in a folder."""
+
+_CONSTITUTION_FILE, _TOOLS_FILE = "constitution.md", "tools.json"
+_HANDWRITTEN_FILE, _FOUNDATION_FILE = "handwritten.json", "foundation.json"
+_POLICY_ID = re.compile(r"pol_[0-9a-f]{8,64}")
+_MAX_BYTES = 16 * MAX_INPUT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySources:
+    """Sources of a policy to compile; None for a source that does not exist.
+
+    Attributes:
+        constitution: the written policy.
+        tools: the tools that the policy covers.
+        handwritten: scenarios that must hold.
+        foundation: invariants and lists.
+    """
+
+    constitution: str
+    tools: str
+    handwritten: str | None = None
+    foundation: str | None = None
+
+    def request(self) -> pb.CompilePolicyRequest:
+        """Return the request, without its id and its options.
+
+        Raises:
+            InvalidArgumentError: a file cannot be read.
+        """
+        request = pb.CompilePolicyRequest(constitution=_read_text_file(self.constitution))
+        request.tools.extend(from_json(pb.ToolAnnotation, _read_json(self.tools), self.tools))
+        if self.handwritten is not None:
+            request.handwritten_scenarios.extend(_read_suite(self.handwritten))
+        if self.foundation is not None:
+            request.foundation = _read_bytes(self.foundation)
+        return request
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyInput:
+    """A policy, and scenarios for it.
+
+    Attributes:
+        policy: the policy document, or the id of a stored policy.
+        scenarios: the scenarios; None for those stored with the policy.
+    """
+
+    policy: pb.PolicySource
+    scenarios: Sequence[pb.PolicyScenario] | None
+
+    def required_scenarios(self) -> Sequence[pb.PolicyScenario]:
+        """Return the scenarios; empty for those stored with the policy.
+
+        Raises:
+            BadParameter: no scenarios are given, and the policy is not stored.
+        """
+        if self.scenarios is None and not self.policy.policy_id:
+            raise typer.BadParameter("scenarios are missing: add --scenarios FILE")
+        return self.scenarios or ()
+
+
+def policy_sources(
+    folder: Path | None,
+    constitution: str | None,
+    tools: str | None,
+    handwritten: str | None,
+    foundation: str | None,
+) -> PolicySources:
+    """Return the sources that the options name. A file option overrides the file of that kind in the folder.
+
+    Raises:
+        BadParameter: the policy or the tools are missing, or the folder is not a folder.
+    """
+    if folder is not None:
+        if not folder.is_dir():
+            raise typer.BadParameter(
+                f"{folder} is not a folder; to use files, add --constitution FILE and --tools FILE"
+            )
+        constitution = constitution or str(folder / _CONSTITUTION_FILE)
+        tools = tools or str(folder / _TOOLS_FILE)
+        handwritten = handwritten or _existing(folder / _HANDWRITTEN_FILE)
+        foundation = foundation or _existing(folder / _FOUNDATION_FILE)
+    if constitution is None or tools is None:
+        raise typer.BadParameter("input is missing: add a folder, or --constitution FILE and --tools FILE")
+    if [constitution, tools, handwritten, foundation].count(STDIN) > 1:
+        raise typer.BadParameter("only one file can be standard input")
+    return PolicySources(constitution, tools, handwritten, foundation)
+
+
+def policy_input(named: str, scenarios: str | None = None) -> PolicyInput:
+    """Return the policy that an argument names, and scenarios for it.
+
+    Args:
+        named: a compiled folder, a policy document, `-`, or the id of a stored policy.
+        scenarios: a file with scenarios; None for those in the folder or stored with the policy.
+    """
+    given = _read_suite(scenarios) if scenarios is not None else None
+    path = Path(named)
+    if path.is_dir():
+        given = _read_suite(str(path / SCENARIOS_FILE)) if given is None else given
+        return PolicyInput(pb.PolicySource(document=_read_bytes(str(path / POLICY_FILE))), given)
+    if _POLICY_ID.fullmatch(named) and not path.exists():
+        return PolicyInput(pb.PolicySource(policy_id=named), given)
+    return PolicyInput(pb.PolicySource(document=_read_bytes(named)), given)
+
+
+def format_suite(scenarios: Sequence[dict[str, Any]]) -> bytes:
+    """Return the content of a suite file, indented so that it can be edited."""
+    return json.dumps(scenarios, ensure_ascii=False, indent=2).encode() + b"\n"
+
+
+def _read_suite(file: str) -> list[pb.PolicyScenario]:
+    return from_json(pb.PolicyScenario, _read_json(file), file)
+
+
+def _existing(path: Path) -> str | None:
+    return str(path) if path.exists() else None
+
+
+def _read_json(file: str) -> Any:
+    try:
+        return json.loads(_read_text_file(file))
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgumentError(f"{printable(file)} is not JSON: {error}", code="FILE_INVALID") from None
+
+
+def _read_text_file(file: str) -> str:
+    try:
+        return _read_bytes(file).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(
+            f"{printable(file)} is not UTF-8 (byte {error.start + 1}); save or convert it as UTF-8",
+            code="BAD_TEXT",
+        ) from None
+
+
+def _read_bytes(file: str) -> bytes:
+    with open_input(file) as stream:
+        content = stream.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise InvalidArgumentError(f"{printable(file)} is longer than 16 MiB", code="FILE_INVALID")
+    return content
+
+
+def require_folder(out: Path | None) -> None:
+    """Check that an output folder can be created, before the work starts.
+
+    Raises:
+        BadParameter: a file has this path.
+    """
+    if out is not None and any(path.is_file() for path in (out, *out.parents)):
+        raise typer.BadParameter(f"cannot write to {out}: choose a folder")
+
+
+def compile_policy(
+    request: pb.CompilePolicyRequest, server: str | None, *, out: Path | None, as_json: bool
+) -> None:
+    """Compile a policy; print the progress and where the result is stored.
+
+    Args:
+        request: the input; its id is set here.
+        server: `host:port` of a server; None compiles in this process, into the configured database.
+        out: a folder for the document and its suite; None for no folder.
+        as_json: True to print the result as one line of JSON instead.
+
+    Raises:
+        SpecError: rules and scenarios could not be reconciled.
+    """
+    request.request_id = str(uuid4())
+    compiled = asyncio.run(_compile(request, server, person_console() if as_json else result_console()))
+    policy = compiled.policy
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        save_file(policy.document + b"\n", out / POLICY_FILE)
+        save_file(format_suite([to_json(one) for one in policy.scenarios]), out / SCENARIOS_FILE)
+    if as_json:
+        write_json(to_json(compiled))
+    else:
+        result_console().print(f"stored as {policy.policy_id}, version {policy.policy_hash}", style="bold")
+
+
+async def _compile(
+    request: pb.CompilePolicyRequest, server: str | None, out: Console
+) -> pb.CompilePolicyResponse.Compiled:
+    with live_policy_view(out) as story:
+        async with services_at(server, "gateway", "policies") as channel:
+            async for event in PolicyServiceStub(channel).CompilePolicy(request):
+                story.tell(event)
+                if event.HasField("compiled"):
+                    return event.compiled
+                if event.HasField("failed"):
+                    found = list(map(finding_from_proto, event.failed.findings))
+                    raise SpecError("rules and scenarios could not be reconciled", found)
+    raise InternalError("the policy service ended its stream without a result")

@@ -1,0 +1,311 @@
+"""Verify, lint, diff, decide, mutate, cover.
+
+`peripety policy verify`, `analyze`, `diff` and `decide`: deterministic checks without a model.
+
+`peripety policy mutate` and `generate-scenarios`: mutation score and coverage of a policy suite.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from peripety.api.policy.v1 import policy_pb2 as pb
+from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
+from peripety.cli.embedded_services import services_at
+from peripety.cli.output import (
+    EXIT_FAILED,
+    finding_lines,
+    one_line,
+    person_console,
+    progress_bar,
+    result_console,
+    save_file,
+    write_json,
+)
+from peripety.cli.policy_author import format_suite
+from peripety.cli.proto_json import enum_word, to_json
+from peripety.cli.render.policy import (
+    format_count,
+    format_coverage,
+    format_decision,
+    format_failures,
+    format_mutation_score,
+    format_request,
+)
+from peripety.errors import InternalError, Severity, SpecError
+from peripety.rpc.status import finding_from_proto
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+    from pathlib import Path
+
+    from peripety.api.common.v1 import common_pb2 as common
+    from peripety.api.common.v1 import quality_pb2 as quality
+    from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub
+    from peripety.cli.policy_author import PolicyInput
+    from peripety.errors import Finding
+
+
+_ISSUE = pb.RuleIssue.DESCRIPTOR.fields_by_name["kind"]
+_PATCH = pb.RulePatch.DESCRIPTOR.fields_by_name["kind"]
+
+
+@asynccontextmanager
+async def policies_at(server: str | None) -> AsyncIterator[PolicyServiceAsyncStub]:
+    """Yield a policy stub: of a server, or of an embedded service on the configured database."""
+    async with services_at(server, "gateway", "policies") as channel:
+        yield PolicyServiceStub(channel)
+
+
+def warnings_or_raise(findings: Iterable[common.Finding]) -> list[Finding]:
+    """Return the warnings among findings.
+
+    Raises:
+        SpecError: a finding is an error.
+    """
+    found = list(map(finding_from_proto, findings))
+    if any(one.severity is Severity.ERROR for one in found):
+        raise SpecError("the policy has errors", found)
+    return found
+
+
+def verify_policy(source: PolicyInput, server: str | None, *, mutation: bool, as_json: bool) -> int:
+    """Run scenarios against rules, print the failures, and return the exit code.
+
+    Args:
+        source: the rules and the scenarios.
+        server: `host:port` of a server; None verifies in this process.
+        mutation: True to measure the mutation score as well.
+        as_json: True to print the report as one line of JSON.
+
+    Raises:
+        SpecError: the policy has errors.
+    """
+    request = pb.VerifyPolicyRequest(
+        policy=source.policy, scenarios=source.required_scenarios(), mutation=mutation
+    )
+    report, scenarios = asyncio.run(_verify(request, server))
+    if as_json:
+        write_json(to_json(report))
+    else:
+        style = "red" if report.failed else "green"
+        result_console().print(f"{report.passed:,} passed, {report.failed:,} failed", style=style)
+        _print_lines(format_failures(report.results, scenarios))
+        _print_lines(_format_masked(report.results, scenarios))
+        _print_lines(format_coverage(report.coverage))
+        if report.HasField("mutation"):
+            _print_lines(format_mutation_score(report.mutation))
+    return EXIT_FAILED if report.failed else 0
+
+
+def analyze_policy(source: PolicyInput, server: str | None, *, as_json: bool) -> int:
+    """Print the issues of rules, and return the exit code.
+
+    Raises:
+        SpecError: the policy has errors.
+    """
+    told = asyncio.run(_analyze(pb.AnalyzePolicyRequest(policy=source.policy), server))
+    if as_json:
+        write_json(to_json(told))
+        warnings_or_raise(told.findings)
+        return EXIT_FAILED if told.issues else 0
+    _print_lines(finding_lines(warnings_or_raise(told.findings)))
+    for issue in told.issues:
+        kind = enum_word(_ISSUE, issue.kind)
+        result_console().print(
+            f"{one_line(issue.rule_id)}: {kind}: {one_line(issue.message)}", style="yellow"
+        )
+        if issue.HasField("witness"):
+            result_console().print(f"  example: {format_request(issue.witness)}")
+    result_console().print(format_count(len(told.issues), "issue"))
+    return EXIT_FAILED if told.issues else 0
+
+
+def diff_policies(
+    before: PolicyInput, after: PolicyInput, most: int, server: str | None, *, as_json: bool
+) -> int:
+    """Print the requests that two policies decide differently, and return the exit code.
+
+    Raises:
+        SpecError: a policy has errors.
+    """
+    request = pb.DiffPoliciesRequest(before=before.policy, after=after.policy, max_examples=most)
+    told = asyncio.run(_compare(request, server))
+    if as_json:
+        write_json(to_json(told))
+        warnings_or_raise(told.findings)
+    else:
+        findings = warnings_or_raise(told.findings)
+        for patch in told.rule_changes:
+            result_console().print(f"rule {one_line(patch.rule_id)}: {enum_word(_PATCH, patch.kind)}")
+        for change in told.changes:
+            style = "red" if change.after.decision == pb.DECISION_ALLOW else None
+            words = f"{format_decision(change.before)} → {format_decision(change.after)}"
+            result_console().print(f"{words}: {format_request(change.witness)}", style=style)
+        _print_lines(finding_lines(findings))
+        result_console().print(_format_comparison(told), style="bold")
+    return 0 if told.equivalent else EXIT_FAILED
+
+
+def decide_call(source: PolicyInput, call: pb.PolicyRequest, server: str | None, *, as_json: bool) -> int:
+    """Print the decision of a policy on a tool call, and return the exit code.
+
+    Raises:
+        SpecError: the policy has errors.
+    """
+    result = asyncio.run(_decide(pb.DecideRequest(policy=source.policy, request=call), server))
+    if as_json:
+        write_json(to_json(result))
+    else:
+        allowed = result.decision == pb.DECISION_ALLOW
+        result_console().print(format_decision(result), style="green" if allowed else "red")
+        _print_lines(f"  {one_line(reason)}" for reason in result.reasons)
+        _print_lines(finding_lines([*map(finding_from_proto, result.errors)]))
+    return 0 if result.decision == pb.DECISION_ALLOW else EXIT_FAILED
+
+
+async def _verify(
+    request: pb.VerifyPolicyRequest, server: str | None
+) -> tuple[pb.VerificationReport, dict[str, pb.PolicyScenario]]:
+    """Return the report, and its scenarios by id."""
+    async with policies_at(server) as stub:
+        scenarios = list(request.scenarios)
+        if request.policy.policy_id and not scenarios:
+            wanted = pb.GetPolicyRequest(policy_id=request.policy.policy_id)
+            scenarios = list((await stub.GetPolicy(wanted)).policy.scenarios)
+        told = await stub.VerifyPolicy(request)
+    warnings_or_raise(told.findings)
+    named = zip(told.verification.results, scenarios, strict=True)
+    return told.verification, {result.scenario_id: scenario for result, scenario in named}
+
+
+async def _analyze(request: pb.AnalyzePolicyRequest, server: str | None) -> pb.AnalyzePolicyResponse:
+    async with policies_at(server) as stub:
+        return await stub.AnalyzePolicy(request)
+
+
+async def _compare(request: pb.DiffPoliciesRequest, server: str | None) -> pb.DiffPoliciesResponse:
+    async with policies_at(server) as stub:
+        return await stub.DiffPolicies(request)
+
+
+async def _decide(request: pb.DecideRequest, server: str | None) -> pb.DecisionResult:
+    async with policies_at(server) as stub:
+        return (await stub.Decide(request)).result
+
+
+def _format_masked(
+    found: Iterable[pb.ScenarioResult], scenarios: dict[str, pb.PolicyScenario]
+) -> Iterable[str]:
+    for result in found:
+        if result.passed and result.masked_rule_id:
+            about = one_line(scenarios[result.scenario_id].description)
+            meant = one_line(result.masked_rule_id)
+            yield f"  masked: {about}: is {format_decision(result.actual)}, before {meant}"
+
+
+def _format_comparison(told: pb.DiffPoliciesResponse) -> str:
+    if told.equivalent:
+        return "the policies decide every request alike"
+    if told.changes:
+        return f"the policies differ: {format_count(len(told.changes), 'example')}"
+    return "no difference was found, but equivalence is not proved"
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        result_console().print(line)
+
+
+_EXPECTED = pb.PolicyScenario.DESCRIPTOR.fields_by_name["expected"]
+
+
+def mutate_policy(
+    source: PolicyInput, operators: Sequence[str], server: str | None, *, as_json: bool
+) -> None:
+    """Mutate rules, and print how many mutants the scenarios detect.
+
+    Args:
+        source: the rules and the scenarios.
+        operators: the mutation operators; empty for all.
+        server: `host:port` of a server; None runs them in this process.
+        as_json: True to print every mutant, and the score, as a line of JSON each.
+
+    Raises:
+        SpecError: the policy has errors.
+    """
+    request = pb.RunMutationTestsRequest(
+        policy=source.policy, scenarios=source.required_scenarios(), operators=operators
+    )
+    score = asyncio.run(_mutate(request, server, as_json=as_json))
+    if as_json:
+        write_json({"score": to_json(score)})
+        return
+    for line in format_mutation_score(score):
+        result_console().print(line.removeprefix("  "))
+
+
+def generate_coverage(
+    source: PolicyInput, most: int, server: str | None, *, out: Path | None, as_json: bool
+) -> None:
+    """Generate scenarios for uncovered rules, and print the coverage of the whole suite.
+
+    Args:
+        source: the rules and the existing scenarios.
+        most: maximum number of new scenarios; 0 for as many as needed.
+        server: `host:port` of a server; None runs in this process.
+        out: a file for all scenarios, the existing ones first; None for no file.
+        as_json: True to print the new scenarios as lines of JSON.
+
+    Raises:
+        SpecError: the policy has errors.
+    """
+    given = list(source.required_scenarios())
+    request = pb.GenerateCoverageScenariosRequest(policy=source.policy, scenarios=given, max_scenarios=most)
+    made, covered = asyncio.run(_generate(request, server, as_json=as_json))
+    if out is not None:
+        save_file(format_suite([to_json(one) for one in [*given, *made]]), out)
+    console = person_console() if as_json else result_console()
+    console.print(f"{format_count(len(made), 'scenario')} generated; review what they expect")
+    for line in (*format_coverage(covered.coverage), *format_mutation_score(covered.mutation)):
+        console.print(line)
+
+
+async def _mutate(
+    request: pb.RunMutationTestsRequest, server: str | None, *, as_json: bool
+) -> quality.MutationScore:
+    async with policies_at(server) as stub:
+        with progress_bar("mutating", 1.0) as advance:
+            async for event in stub.RunMutationTests(request):
+                if event.HasField("scored"):
+                    warnings_or_raise(event.scored.findings)
+                    return event.scored.score
+                if event.HasField("mutants"):
+                    advance(len(event.mutants.mutants) / max(event.mutants.total, 1))
+                    for mutant in event.mutants.mutants if as_json else ():
+                        write_json(to_json(mutant))
+    raise InternalError("the policy service ended its stream without a score")
+
+
+async def _generate(
+    request: pb.GenerateCoverageScenariosRequest, server: str | None, *, as_json: bool
+) -> tuple[list[pb.PolicyScenario], pb.GenerateCoverageScenariosResponse.Covered]:
+    made: list[pb.PolicyScenario] = []
+    async with policies_at(server) as stub:
+        if request.policy.policy_id and not request.scenarios:
+            wanted = pb.GetPolicyRequest(policy_id=request.policy.policy_id)
+            request.scenarios.extend((await stub.GetPolicy(wanted)).policy.scenarios)
+        async for event in stub.GenerateCoverageScenarios(request):
+            if event.HasField("covered"):
+                warnings_or_raise(event.covered.findings)
+                return made, event.covered
+            if event.HasField("scenario"):
+                made.append(event.scenario)
+                if as_json:
+                    write_json(to_json(event.scenario))
+                else:
+                    expected = enum_word(_EXPECTED, event.scenario.expected)
+                    result_console().print(f"{expected}: {format_request(event.scenario.request)}")
+    raise InternalError("the policy service ended its stream without a result")

@@ -1,0 +1,443 @@
+"""Dry-run, balance, certify, graph.
+
+`peripety balance`: tune the numbers of a specification to a target loss rate, without a server.
+
+`peripety certify`: compute or verify a fairness certificate, without a server.
+
+`peripety dry-run`: simulate a specification, without a model and without a server.
+
+`peripety graph`: the dependency graph of a scenario, with the activity of each part in simulated games.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import time
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.table import Table
+
+from peripety import engine
+from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
+from peripety.cli.embedded_services import run_with_progress, services_at
+from peripety.cli.input_documents import read_specification
+from peripety.cli.output import (
+    EXIT_FAILED,
+    finding_fields,
+    finding_lines,
+    one_line,
+    printable,
+    progress_bar,
+    require_writable,
+    result_console,
+    save_file,
+    table_console,
+    write_bytes,
+    write_json,
+)
+from peripety.core.concurrency import WorkerPool
+from peripety.engine import PERSONAS
+from peripety.scenario.balance.balancer import (
+    CONFIRMING_RUNS,
+    BalanceFailed,
+    BalanceOrder,
+    Balancer,
+    BalanceReached,
+    BalanceTarget,
+)
+from peripety.scenario.certificate import certifier
+from peripety.scenario.certificate.certifier import certify as certifying
+from peripety.scenario.certificate.report import render_page
+from peripety.scenario.certificate.types import (
+    MAX_RUNS,
+    Certificate,
+    CertificateOptions,
+    CertificateVerdict,
+    certificate_hash,
+    encode,
+)
+from peripety.scenario.dry_run.difficulty_gate import describe_rate
+from peripety.scenario.rule_graph.activity import describe_activity
+from peripety.scenario.rule_graph.activity import inspect_program as inspecting
+from peripety.scenario.rule_graph.graph import Inspection
+from peripety.scenario.rule_graph.mermaid import describe_rules, describe_runs, render_mermaid
+from peripety.scenario.rule_graph.shapes import assign_columns, count_cells
+from peripety.scenario.rule_graph.svg import render_svg
+from peripety.scenario.types import DryRunOptions
+from peripety.scenario.validation import validate_certificate_options, validate_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from peripety.engine import DryRunReport, Persona, Program
+    from peripety.scenario.certificate.types import PersonaReport, Rate
+    from peripety.scenario.rule_graph.graph import GraphNode
+    from peripety.scenario.rule_graph.shapes import Columns
+    from peripety.scenario.types import NumberEdit
+
+
+_RESULT_TYPES: tuple[type[BalanceReached | BalanceFailed], ...] = (BalanceReached, BalanceFailed)
+_TARGET = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*-\s*(\d+(?:\.\d+)?)\s*%?\s*")
+
+
+def parse_target(text: str) -> BalanceTarget:
+    """Parse a target range such as `30-40`, in percent.
+
+    Raises:
+        BadParameter: the text is not a range.
+    """
+    match = _TARGET.fullmatch(text)
+    ends = [float(end) / 100 for end in match.groups()] if match else []
+    if not ends or not ends[0] <= ends[1] <= 1:
+        raise typer.BadParameter("--target must be two percentages, the lower one first, such as 30-40")
+    return BalanceTarget(*ends)
+
+
+def balance_options(persona: Persona, seed: int | None, max_runs: int | None) -> DryRunOptions:
+    """Return the options of the simulation.
+
+    Raises:
+        InvalidArgumentError: an option is out of range.
+    """
+    asked = DryRunOptions(persona, seed, max_runs or CONFIRMING_RUNS)
+    validate_options(asked)
+    return asked
+
+
+def balance_specification(
+    source: str, wanted: BalanceTarget, asked: DryRunOptions, *, as_json: bool, out: Path | None
+) -> int:
+    """Balance the specification in `source`, print and save the result, and return the exit code."""
+    require_writable(out)
+    order = BalanceOrder(read_specification(source), wanted, asked)
+    with closing(WorkerPool()) as workers:
+        events = Balancer(workers).balance(order)
+        result = run_with_progress(events, "balancing", *_RESULT_TYPES)
+    if isinstance(result, BalanceReached) and out is not None:
+        save_file(result.document + b"\n", out)
+    tell = _print_balance_json if as_json else _print_balance
+    tell(result, wanted)
+    return 0 if isinstance(result, BalanceReached) else EXIT_FAILED
+
+
+def _print_balance(result: BalanceReached | BalanceFailed, wanted: BalanceTarget) -> None:
+    out = result_console()
+    if isinstance(result, BalanceReached):
+        out.print(f"balanced: {describe_rate(result.after)}", style="green")
+        out.print(f"before, {describe_rate(result.before)}; target {wanted}")
+        if result.edits:
+            table_console().print(_edits_table(result.edits))
+        else:
+            out.print("no number had to be changed")
+        return
+    out.print("not balanced", style="red")
+    for line in finding_lines(result.findings):
+        out.print(line)
+    if result.closest is not None:
+        out.print(f"at best {describe_rate(result.closest)}")
+
+
+def _edits_table(edits: Sequence[NumberEdit]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("number", "before", "after", "what changed"):
+        table.add_column(column, justify="right" if column in {"before", "after"} else "left", no_wrap=True)
+    for edit in edits:
+        table.add_row(
+            printable(edit.path), f"{edit.before:.15g}", f"{edit.after:.15g}", printable(edit.summary)
+        )
+    return table
+
+
+def _print_balance_json(result: BalanceReached | BalanceFailed, wanted: BalanceTarget) -> None:
+    told: dict[str, Any] = {
+        "balanced": isinstance(result, BalanceReached),
+        "target": {"min_fail_rate": wanted.least, "max_fail_rate": wanted.most},
+    }
+    if isinstance(result, BalanceReached):
+        told |= {
+            "before": _format_report(result.before),
+            "after": _format_report(result.after),
+            "edits": [asdict(edit) for edit in result.edits],
+            "spec": engine.parse(result.document),
+        }
+    else:
+        told |= {
+            "closest": _format_report(result.closest) if result.closest else None,
+            "findings": list(map(finding_fields, result.findings)),
+        }
+    write_json(told)
+
+
+def _format_report(report: DryRunReport) -> dict[str, Any]:
+    return {
+        "persona": report.persona,
+        "runs": report.runs,
+        "first_run": report.first_run,
+        "lost": report.lost,
+        "fail_rate": report.fail_rate,
+    }
+
+
+_CERTIFY_TIMEOUT = math.inf
+"""Time limit for a persona, in seconds: none, because the user sees the progress and can interrupt."""
+
+
+def certificate_options(
+    personas: Sequence[str], seed: int | None, max_runs: int | None, horizon: int | None
+) -> CertificateOptions:
+    """Return the certificate options. All personas play if none is given.
+
+    Raises:
+        InvalidArgumentError: an option is out of range.
+    """
+    playing = tuple(persona for persona in PERSONAS if persona in personas) or PERSONAS
+    asked = CertificateOptions(playing, seed, max_runs or MAX_RUNS, horizon)
+    validate_certificate_options(asked)
+    return asked
+
+
+def certify_specification(
+    source: str, asked: CertificateOptions, *, as_json: bool, out: Path | None, html: Path | None
+) -> int:
+    """Certify the specification in `source`, print and save the result, and return the exit code."""
+    for place in (out, html):
+        require_writable(place)
+    program = engine.compile(read_specification(source))
+    with closing(WorkerPool()) as workers:
+        certificate = run_with_progress(
+            certifying(program, asked, workers, _CERTIFY_TIMEOUT), "certifying", Certificate
+        )
+    document = encode(certificate)
+    if out is not None:
+        save_file(document + b"\n", out)
+    if html is not None:
+        save_file(render_page(certificate, program.spec), html)
+    if as_json:
+        write_bytes(document)
+    else:
+        _print_certificate(certificate, program.spec["name"], certificate_hash(document))
+    return 0 if certificate.verdict is CertificateVerdict.CERTIFIED else EXIT_FAILED
+
+
+def verify_certificate(certificate: str, source: str, *, as_json: bool) -> int:
+    """Recompute a certificate, print the differences, and return the exit code."""
+    with closing(WorkerPool()) as workers:
+        events = certifier.verify_certificate(
+            read_specification(certificate), read_specification(source), workers, _CERTIFY_TIMEOUT
+        )
+        compared = run_with_progress(events, "certifying", certifier.CertificateComparison)
+    if as_json:
+        differing = [{"path": f.path, "message": f.message} for f in compared.findings]
+        write_json({"matches": compared.matches, "findings": differing})
+    else:
+        result_console().print(
+            "the certificate is right" if compared.matches else "the certificate is wrong",
+            style="green" if compared.matches else "red",
+        )
+        for line in finding_lines(compared.findings):
+            result_console().print(line)
+    return 0 if compared.matches else EXIT_FAILED
+
+
+def _print_certificate(certificate: Certificate, name: str, identity: str) -> None:
+    out = result_console()
+    certified = certificate.verdict is CertificateVerdict.CERTIFIED
+    out.print(
+        f"{one_line(name)}: {certificate.verdict.value}",
+        style="green" if certified else "red",
+    )
+    table_console().print(_personas_table(certificate.personas))
+    band = certificate.band
+    out.print(f"target: the random persona loses {band.min_fail_rate:.1%} to {band.max_fail_rate:.1%}")
+    if certificate.planner_gap is not None:
+        out.print(f"planning ahead is worth {100 * certificate.planner_gap:.1f} points")
+    for line in finding_lines(certificate.findings):
+        out.print(line)
+    out.print(f"certificate {identity}")
+
+
+def _personas_table(personas: tuple[PersonaReport, ...]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("persona", "runs", "lost", "95 % interval", "won", "survived", "turns per run"):
+        table.add_column(column, justify="left" if column == "persona" else "right", no_wrap=True)
+    for fared in personas:
+        table.add_row(
+            fared.persona,
+            f"{fared.runs:,}",
+            f"{fared.lost.value:.1%}",
+            _format_interval(fared.lost),
+            f"{fared.won.value:.1%}",
+            f"{fared.survived.value:.1%}",
+            f"{fared.turns / fared.runs:.1f}",
+        )
+    return table
+
+
+def _format_interval(rate: Rate) -> str:
+    return f"{rate.low:.1%} to {rate.high:.1%}"
+
+
+_CHUNK_SECONDS = 0.1
+
+
+def dry_run_specification(
+    source: str, *, runs: int, persona: Persona, seed: int | None, as_json: bool
+) -> None:
+    """Simulate the specification in `source` and print the report."""
+    program = engine.compile(read_specification(source))
+    report = _simulate_in_chunks(program, runs=runs, persona=persona, seed=seed)
+    if as_json:
+        write_json({**asdict(report), "fail_rate": report.fail_rate, "spec_hash": program.spec_hash})
+    else:
+        _print_dry_run(report, wanted=program.spec["negativity_budget"]["min_fail_rate"])
+
+
+def _simulate_in_chunks(program: Program, *, runs: int, persona: Persona, seed: int | None) -> DryRunReport:
+    """Run the simulation in chunks, because the native core handles Ctrl-C only between two calls."""
+    with progress_bar("simulating", total=runs) as advance:
+        report = program.dry_run(runs=1, persona=persona, seed=seed)
+        piece = 1
+        while report.runs < runs:
+            started = time.perf_counter()
+            played = min(piece, runs - report.runs)
+            more = program.dry_run(runs=played, first_run=report.runs, persona=persona, seed=seed)
+            report = report.merged(more)
+            advance(played)
+            if time.perf_counter() - started < _CHUNK_SECONDS:
+                piece *= 2
+    return report
+
+
+def _print_dry_run(report: DryRunReport, *, wanted: float) -> None:
+    out = result_console()
+    out.print(
+        f"{report.runs} runs of at most {report.horizon} turns, persona {report.persona}, core {engine.BACKEND}"
+    )
+    out.print(f"  lost {report.fail_rate:.1%} of them; the scenario requires at least {wanted:.1%}")
+    out.print(f"  lost {report.lost}, won {report.won}, survived {report.survived}, errored {report.errored}")
+    for condition, count in report.losses.items():
+        out.print(f"    lost by {printable(condition)}: {count}")
+    for error in report.errors:
+        out.print(
+            f"    {error.code} at {printable(error.rule)}, {error.count} times: {printable(error.message)}"
+        )
+
+
+_SCENARIO_ID = re.compile(r"scn_[0-9a-f]{24}")
+_SIMULATION_TIMEOUT = math.inf
+"""Time limit for the simulation, in seconds: none, because the user sees the progress and can interrupt."""
+
+
+def print_graph(
+    source: str,
+    server: str | None,
+    played: DryRunOptions | None,
+    *,
+    drawing: Path | None,
+    as_mermaid: bool,
+    as_json: bool,
+) -> None:
+    """Build the dependency graph of a scenario; print and save it.
+
+    Args:
+        source: a file, `-` for standard input, or the id of a stored scenario.
+        server: `host:port` of a server with stored scenarios; None reads the configured database.
+        played: options of the simulated games; None for no games.
+        drawing: a file for the drawing, in SVG; None for no file.
+        as_mermaid: True to print only a Mermaid flowchart.
+        as_json: True to print only one line of JSON.
+    """
+    require_writable(drawing)
+    program = engine.compile(_load_specification(source, server))
+    with closing(WorkerPool()) as workers:
+        found = run_with_progress(
+            inspecting(program, played, workers, _SIMULATION_TIMEOUT), "simulating", Inspection
+        )
+    if drawing is not None:
+        save_file(render_svg(found), drawing)
+    if as_mermaid:
+        write_bytes(render_mermaid(found).rstrip().encode())
+    elif as_json:
+        write_json({"spec_hash": program.spec_hash, **_graph_fields(found)})
+    else:
+        _print_graph_text(found)
+
+
+def _load_specification(source: str, server: str | None) -> bytes:
+    """Return the content of a file or of a stored scenario.
+
+    A file has priority over an id of the same name.
+    """
+    if _SCENARIO_ID.fullmatch(source) and not Path(source).exists():
+        return asyncio.run(_fetch_specification(source, server))
+    return read_specification(source)
+
+
+async def _fetch_specification(scenario_id: str, server: str | None) -> bytes:
+    async with services_at(server, "gateway", "scenarios") as channel:
+        wanted = pb.GetScenarioRequest(scenario_id=scenario_id)
+        spec: bytes = (await ScenarioServiceStub(channel).GetScenario(wanted)).scenario.spec
+        return spec
+
+
+def _graph_fields(found: Inspection) -> dict[str, Any]:
+    nodes = [
+        {
+            "node_id": node.node_id,
+            "kind": node.kind.value,
+            "label": node.label,
+            "condition": node.condition,
+            "heat": found.heat.get(node.node_id, 0),
+        }
+        for node in found.graph.nodes
+    ]
+    edges = [
+        {"from_node_id": edge.source, "to_node_id": edge.target, "kind": edge.kind.value}
+        for edge in found.graph.edges
+    ]
+    report = {} if found.report is None else {"dry_run": _report_fields(found.report)}
+    return {"name": found.name, "nodes": nodes, "edges": edges, **report}
+
+
+def _report_fields(report: DryRunReport) -> dict[str, Any]:
+    fields = asdict(report)
+    # The nodes already carry these counts.
+    del fields["detail"], fields["digest"]
+    return {**fields, "fail_rate": report.fail_rate}
+
+
+def _print_graph_text(found: Inspection) -> None:
+    out, sides = result_console(), assign_columns(found.graph)
+    out.print(one_line(found.name), style="bold")
+    if found.report is not None:
+        out.print(describe_runs(found))
+    width = max(count_cells(_indented_label(node, depth)) for node, depth in _graph_entries(sides))
+    doings = describe_rules(found.graph)
+    for section in (*sides.left, *sides.middle, *sides.right):
+        out.print(f"\n{section.heading}", style="bold")
+        for block in section.blocks:
+            for node, depth in block.nodes:
+                name = _indented_label(node, depth)
+                out.print(
+                    f"{name}{' ' * (width - count_cells(name))}  {describe_activity(node, found)}".rstrip()
+                )
+                condition = f"when {node.condition}" if node.condition else ""
+                for line in filter(None, (condition, doings[node.node_id])):
+                    out.print(f"{'  ' * (depth + 2)}{one_line(line)}", style="dim")
+
+
+def _graph_entries(sides: Columns) -> Iterator[tuple[GraphNode, int]]:
+    for section in (*sides.left, *sides.middle, *sides.right):
+        for block in section.blocks:
+            yield from block.nodes
+
+
+def _indented_label(node: GraphNode, depth: int) -> str:
+    return "  " * (depth + 1) + one_line(node.label)

@@ -1,0 +1,267 @@
+"""Validate, batch progress.
+
+Batch progress and summary of a validation.
+
+`peripety validate`: check any number of specifications.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from peripety.cli.input_documents import iterate_specifications, total_bytes
+from peripety.cli.output import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    error_console,
+    explain_error,
+    finding_fields,
+    finding_lines,
+    printable,
+    result_console,
+    write_json,
+    write_lines,
+)
+from peripety.engine import PERSONAS
+from peripety.errors import InvalidArgumentError
+from peripety.scenario import batch
+from peripety.scenario.certificate.types import CertificateOptions
+from peripety.scenario.types import DryRunOptions, ValidationLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from peripety.cli.input_documents import SpecLocation
+    from peripety.engine import Persona
+    from peripety.scenario.batch import BatchOptions, DocumentVerdict
+
+
+_SECONDS_BETWEEN_LINES = 5.0
+_MAX_CODES = 20
+
+
+class BatchTally:
+    """Counter of verdicts."""
+
+    def __init__(self) -> None:
+        self.valid = self.invalid = self.unreadable = self.undecided = 0
+        self._codes: Counter[str] = Counter()
+        self._started = time.perf_counter()
+
+    def add(self, verdict: DocumentVerdict) -> None:
+        """Count a verdict."""
+        if verdict.error is not None:
+            if isinstance(verdict.error, InvalidArgumentError):
+                self.unreadable += 1
+            else:
+                self.undecided += 1
+        elif verdict.accepted:
+            self.valid += 1
+        else:
+            self.invalid += 1
+        self._codes.update(finding.code for finding in verdict.findings)
+
+    @property
+    def judged(self) -> int:
+        """Number of specifications with a verdict."""
+        return self.valid + self.invalid
+
+    @property
+    def seconds(self) -> float:
+        """Elapsed time."""
+        return time.perf_counter() - self._started
+
+    @property
+    def rate(self) -> float:
+        """Verdicts per second."""
+        return self.judged / max(self.seconds, 1e-9)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command."""
+        if self.unreadable or self.undecided:
+            return EXIT_USAGE
+        return EXIT_FAILED if self.invalid else 0
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the summary."""
+        undecided = f", {self.undecided} undecided" if self.undecided else ""
+        yield (
+            f"{self.valid} valid, {self.invalid} invalid, {self.unreadable} unreadable{undecided}"
+            f" in {self.seconds:.1f} s, {self.rate:,.0f} per second"
+        )
+        by_count = sorted(self._codes.items(), key=lambda item: (-item[1], item[0]))
+        for code, count in by_count[:_MAX_CODES]:
+            yield f"  {count} {code}"
+        if len(self._codes) > _MAX_CODES:
+            yield f"  ... and {len(self._codes) - _MAX_CODES} more codes"
+
+
+@contextmanager
+def batch_progress(tally: BatchTally, total: Callable[[], int | None]) -> Iterator[Callable[[float], None]]:
+    """Show the progress of a batch.
+
+    A terminal gets a bar, a file a line every few seconds, a short batch nothing.
+
+    Args:
+        tally: the counts.
+        total: returns the number of bytes of the batch; called only if needed.
+
+    Yields:
+        A function that adds processed bytes.
+    """
+    if sys.stderr.isatty():
+        with _progress_bar(tally, total()) as advance:
+            yield advance
+    else:
+        yield _ProgressLines(tally, total).advance
+
+
+@contextmanager
+def _progress_bar(tally: BatchTally, total: int | None) -> Iterator[Callable[[float], None]]:
+    # Verdicts on the same terminal must go through the console of the bar, so that it moves down.
+    console = result_console() if sys.stdout.isatty() else error_console()
+    columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+
+        def advance(size: float) -> None:
+            bar.update(
+                task, advance=size, description=f"{tally.judged:,} checked, {tally.rate:,.0f} per second"
+            )
+
+        yield advance
+
+
+class _ProgressLines:
+    def __init__(self, tally: BatchTally, total: Callable[[], int | None]) -> None:
+        self._tally = tally
+        self._total_of = total
+        self._total: int | None = None
+        self._done = 0.0
+        self._told = 0.0
+
+    def advance(self, size: float) -> None:
+        """Count bytes, and print the progress if the last line is some seconds old."""
+        self._done += size
+        if self._tally.seconds - self._told < _SECONDS_BETWEEN_LINES:
+            return
+        if not self._told:
+            self._total = self._total_of()
+        self._told = self._tally.seconds
+        left = ""
+        if self._total and self._done:
+            seconds = self._told * max(0.0, self._total / self._done - 1)
+            left = f", about {seconds:,.0f} s left"
+        error_console().print(f"{self._tally.judged:,} checked, {self._tally.rate:,.0f} per second{left}")
+
+
+def batch_options(
+    level: str, persona: Persona, seed: int | None, max_runs: int | None, horizon: int | None
+) -> BatchOptions:
+    """Return the options of the checks.
+
+    The persona applies to the dry-run; a certificate covers all personas.
+    """
+    played, measured = DryRunOptions(), CertificateOptions()
+    return batch.BatchOptions(
+        ValidationLevel[level],
+        DryRunOptions(persona, seed, max_runs or played.max_runs, horizon),
+        CertificateOptions(PERSONAS, seed, min(max_runs or measured.max_runs, measured.max_runs), horizon),
+    )
+
+
+def validate_sources(
+    sources: Sequence[str], options: BatchOptions, *, jobs: int | None, resume: Path | None, as_json: bool
+) -> int:
+    """Check the specifications of all sources, print each verdict, and return the exit code.
+
+    Args:
+        sources: files, folders, `-` for standard input.
+        options: the checks.
+        jobs: number of threads; default two per core.
+        resume: file that stores verdicts between runs.
+        as_json: True to print lines of JSON.
+    """
+    tally = BatchTally()
+    try:
+        _check_all(sources, options, tally, jobs=jobs, resume=resume, as_json=as_json)
+    except KeyboardInterrupt:
+        error_console().print(_interrupted_message(resume))
+        return EXIT_INTERRUPTED
+    for line in tally.lines():
+        error_console().print(line)
+    return tally.exit_code
+
+
+def _check_all(
+    sources: Sequence[str],
+    options: BatchOptions,
+    tally: BatchTally,
+    *,
+    jobs: int | None,
+    resume: Path | None,
+    as_json: bool,
+) -> None:
+    tell = partial(_print_verdict_json, options.level) if as_json else _print_verdict
+    with ExitStack() as stack:
+        ledger = stack.enter_context(closing(batch.SqliteVerdictCache(options, resume))) if resume else None
+        found = batch.validate(iterate_specifications(sources), options, threads=jobs, memory=ledger)
+        verdicts = stack.enter_context(closing(found))
+        advance = stack.enter_context(batch_progress(tally, partial(total_bytes, sources)))
+        for place, verdict in verdicts:
+            tally.add(verdict)
+            if isinstance(verdict.error, InvalidArgumentError):
+                explain_error(verdict.error)
+            else:
+                tell(place, verdict)
+            advance(place.size)
+
+
+def _interrupted_message(resume: Path | None) -> str:
+    if resume is None:
+        return "interrupted; add --resume FILE to store verdicts and to continue from them"
+    return f"interrupted; run the same command to continue from the verdicts in {printable(str(resume))}"
+
+
+def _print_verdict(place: SpecLocation, verdict: DocumentVerdict) -> None:
+    if verdict.error is not None:
+        reason = f"  {verdict.error.code}: {printable(verdict.error.message)}"
+        write_lines([f"{place}: undecided", reason], style="yellow")
+    elif verdict.accepted:
+        write_lines([f"{place}: valid", *finding_lines(verdict.findings, verdict.total)], style="green")
+    else:
+        write_lines([f"{place}: invalid", *finding_lines(verdict.findings, verdict.total)], style="red")
+
+
+def _print_verdict_json(level: ValidationLevel, place: SpecLocation, verdict: DocumentVerdict) -> None:
+    line: dict[str, Any] = {
+        "file": place.source,
+        "line": place.line,
+        "valid": verdict.accepted,
+        "findings": list(map(finding_fields, verdict.findings)),
+    }
+    if place.id is not None:
+        line["id"] = place.id
+    if verdict.total > len(verdict.findings):
+        line["total"] = verdict.total
+    if level > ValidationLevel.STATIC:
+        line["spec_hash"] = verdict.spec_hash
+    if verdict.dry_run is not None:
+        line["dry_run"] = {**asdict(verdict.dry_run), "fail_rate": verdict.dry_run.fail_rate}
+    if verdict.certificate is not None:
+        line["certificate"] = json.loads(verdict.certificate)
+    if verdict.error is not None:
+        line["error"] = {"code": verdict.error.code, "message": verdict.error.message}
+    write_json(line)

@@ -1,0 +1,1 @@
+"""What all services share: storage, idempotency, durable runs, concurrency. No domain, no gRPC."""

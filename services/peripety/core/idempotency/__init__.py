@@ -1,0 +1,1 @@
+"""Responses stored per request id, so that a repeated request is answered from the record."""

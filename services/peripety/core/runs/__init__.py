@@ -1,0 +1,1 @@
+"""Durable runs: leases, event logs, workers."""

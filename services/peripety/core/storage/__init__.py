@@ -1,0 +1,1 @@
+"""SQLite or PostgreSQL behind one interface."""

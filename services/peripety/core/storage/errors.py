@@ -1,0 +1,102 @@
+"""Translation of database faults: failures of the disk, the network or the server become `UnavailableError`.
+
+An `UnavailableError` means that a later attempt may succeed. An invalid statement of our own stays the
+exception that it is.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+from sqlalchemy import event
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from peripety.core.concurrency import shield_until_done
+from peripety.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from sqlalchemy.engine import ExceptionContext
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+    Explain: TypeAlias = Callable[[ExceptionContext], UnavailableError | None]
+
+
+BUSY_SECONDS = 10
+"""Seconds that a transaction waits for its turn or for a connection before it fails with a retryable
+error.
+"""
+
+
+def storage_unavailable(fault: str) -> UnavailableError:
+    """Return the error for a database that does not work.
+
+    Args:
+        fault: the driver's name of the fault.
+    """
+    return UnavailableError(
+        f"database is unavailable ({fault}), nothing was changed; try again later",
+        code="STORAGE_UNAVAILABLE",
+        details={"fault": fault},
+    )
+
+
+def storage_busy(fault: str) -> UnavailableError:
+    """Return the error for a database that is busy with other transactions.
+
+    Args:
+        fault: the exhausted resource.
+    """
+    return UnavailableError(
+        "database is busy, nothing was changed; try again later",
+        code="STORAGE_BUSY",
+        details={"fault": fault},
+        retry_after=1.0,
+    )
+
+
+def translate_db_errors(engine: AsyncEngine, explain: Explain) -> None:
+    """Replace errors of `engine` with the result of `explain`; None leaves the error as it is."""
+
+    def handle(context: ExceptionContext) -> UnavailableError | None:
+        # A broken connection that the pool detects before use is replaced; that is not an error.
+        return None if context.is_pre_ping else explain(context)
+
+    event.listen(engine.sync_engine, "handle_error", handle, retval=True)
+
+
+@asynccontextmanager
+async def open_transaction(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """Yield a connection in a transaction, which is rolled back unless the block commits it.
+
+    Raises:
+        UnavailableError: every connection stayed in use, or no new one can be opened.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            connection = await stack.enter_async_context(engine.connect())
+        except PoolTimeoutError:
+            raise storage_busy("connections") from None
+        except OSError as error:  # includes timeouts of a new connection or of the check of an idle one
+            raise storage_unavailable(type(error).__name__) from error
+        await connection.begin()
+        yield connection
+
+
+async def commit(connection: AsyncConnection) -> None:
+    """Commit the transaction of a connection; a cancellation that arrives meanwhile waits for the commit.
+
+    Raises:
+        UnavailableError: `STORAGE_UNCERTAIN`: the database stopped working during the commit.
+    """
+    try:
+        await shield_until_done(connection.commit())
+    except UnavailableError as error:
+        raise UnavailableError(
+            "database failed during a commit, so the change may or may not be stored;"
+            " send the same request again, with its id if it has one",
+            code="STORAGE_UNCERTAIN",
+            details=error.details,
+        ) from error

@@ -1,1 +1,0 @@
-"""Durable runs: work that outlives calls, connections and processes, with leases and event logs."""

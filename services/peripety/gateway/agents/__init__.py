@@ -1,1 +1,0 @@
-"""Agents: manifests of phases that run one after another over one stored conversation."""

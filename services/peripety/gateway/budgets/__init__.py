@@ -1,0 +1,1 @@
+"""Budgets: reserve before a call, settle after it."""

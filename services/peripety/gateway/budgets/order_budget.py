@@ -1,0 +1,203 @@
+"""Budget of an order over many calls, time limit, remaining budget, usage of failed calls.
+
+Budget of an order: what one order may use of language models, over all its model requests.
+
+Remaining budget of a request that continues with another service call.
+
+Time limit of a request, over all its calls.
+
+Usage of a failed request.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from peripety.core import call_context
+from peripety.core.concurrency import closing
+from peripety.errors import DeadlineError, Finding, PeripetyError, ResourceExhaustedError
+from peripety.gateway.budgets.types import (
+    BUDGET_EXHAUSTED,
+    BudgetAmount,
+    BudgetKind,
+    BudgetScope,
+    budget_exhausted_error,
+    find_exhausted,
+    time_limit_error,
+)
+from peripety.gateway.calls.retry import is_explicit_rejection
+from peripety.gateway.models.model_data import format_dollars
+from peripety.gateway.structured_output.validator import usage_until
+from peripety.gateway.types.response import UsageTotal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from peripety.gateway.types.request import Budget
+
+
+_MINIMUM = BudgetAmount(1, 1, 1)
+
+
+def remaining_budget(budget: Budget, used: BudgetAmount, seconds: float) -> Budget:
+    """Return the remaining budget.
+
+    Args:
+        budget: the budget.
+        used: the usage so far.
+        seconds: the elapsed time.
+
+    Raises:
+        ResourceExhaustedError: nothing is left (code BUDGET_EXHAUSTED).
+    """
+    if not (used + _MINIMUM).fits(budget):
+        scope = BudgetScope(BudgetKind.REQUEST, "", budget)
+        raise budget_exhausted_error(scope, find_exhausted(budget, used, _MINIMUM), datetime.now(UTC))
+    if budget.max_seconds is not None and seconds >= budget.max_seconds:
+        raise time_limit_error(budget.max_seconds)
+    return replace(
+        budget,
+        max_calls=_subtract(budget.max_calls, used.calls),
+        max_tokens=_subtract(budget.max_tokens, used.tokens),
+        max_cost=_subtract(budget.max_cost, used.cost),
+        max_seconds=None if budget.max_seconds is None else budget.max_seconds - seconds,
+    )
+
+
+def _subtract(cap: int | None, used: int) -> int | None:
+    return None if cap is None else cap - used
+
+
+def usage_of_error(error: PeripetyError) -> UsageTotal:
+    """Return the usage of a failed request; the cost is unknown if some may have been incurred."""
+    return usage_until(error) or _minimum_usage(error)
+
+
+def _minimum_usage(error: PeripetyError) -> UsageTotal:
+    is_over = error.details.get("cap") == "max_time"
+    if error.code == BUDGET_EXHAUSTED and not is_over:
+        return UsageTotal()  # it was never sent
+    if is_explicit_rejection(error) and not is_over:
+        return UsageTotal(calls=1)
+    return UsageTotal(calls=1, cost=None, cache_savings=None)
+
+
+class OrderBudget:
+    """Usage of one order, and the budget that remains for its next request.
+
+    Time runs from the start of the order, checks and dry runs included.
+
+    Args:
+        budget: the budget of the whole order.
+        answers: the maximum number of answers; None for no separate limit.
+        now: monotonic clock, in seconds.
+
+    Attributes:
+        answers: number of answers requested so far.
+        spent: their usage. The cost becomes unknown after a failed request that may have cost something.
+    """
+
+    def __init__(
+        self, budget: Budget, answers: int | None = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._budget = budget
+        self._most = answers
+        self._now = now
+        self._begun = now()
+        self.answers = 0
+        self.spent = UsageTotal()
+
+    def used_up(self) -> Finding | None:
+        """Return a finding that names the exhausted limit; None while every limit has room."""
+        if self._most is not None and self.answers >= self._most:
+            return _limit_finding(f"limit of {self._most} answers reached")
+        try:
+            self.left()
+        except ResourceExhaustedError as error:
+            return self._refusal(error)
+        return None
+
+    def left(self) -> Budget:
+        """Return the budget of the next request; the gateway then stops before a cap is exceeded.
+
+        Raises:
+            ResourceExhaustedError: the budget is exhausted.
+        """
+        usage = self.spent.usage
+        used = BudgetAmount(self.spent.calls, usage.input_tokens + usage.output_tokens, self.spent.cost or 0)
+        return remaining_budget(self._budget, used, self._now() - self._begun)
+
+    @property
+    def is_late(self) -> bool:
+        """Return True if the time limit is exceeded."""
+        most = self._budget.max_seconds
+        return most is not None and self._now() - self._begun >= most
+
+    def ask(self) -> None:
+        """Count a requested answer."""
+        self.answers += 1
+
+    def count(self, spent: UsageTotal) -> None:
+        """Add the usage of an answer."""
+        self.spent += spent
+
+    def failed(self, error: PeripetyError) -> Finding | None:
+        """Add the usage of a failed request.
+
+        Returns:
+            The exhausted limit if that caused the failure; None for any other failure.
+        """
+        finding = self._refusal(error)
+        self.spent += usage_of_error(error)
+        return finding
+
+    def _refusal(self, error: PeripetyError) -> Finding | None:
+        details, budget = error.details, self._budget
+        if error.code != BUDGET_EXHAUSTED or details.get("budget") != BudgetKind.REQUEST.value:
+            return None
+        usage = self.spent.usage
+        match details.get("cap"):
+            case "max_time":
+                return _limit_finding(f"time limit of {budget.max_seconds:g} s exceeded")
+            case "max_cost":
+                limit, used = (
+                    f"${format_dollars(budget.max_cost or 0)}",
+                    f"${format_dollars(self.spent.cost or 0)}",
+                )
+            case "max_calls":
+                limit, used = f"{budget.max_calls} calls", str(self.spent.calls)
+            case _:
+                limit, used = f"{budget.max_tokens} tokens", str(usage.input_tokens + usage.output_tokens)
+        return _limit_finding(f"budget of {limit} exhausted: {used} used, and another answer may exceed it")
+
+
+def _limit_finding(what: str) -> Finding:
+    return Finding("BUDGET_USED_UP", "", f"{what}; raise the limit")
+
+
+T = TypeVar("T")
+
+
+async def with_time_limit(seconds: float, events: AsyncIterator[T]) -> AsyncIterator[T]:
+    """Yield events until a time limit in seconds.
+
+    Raises:
+        ResourceExhaustedError: the time limit is exceeded (code BUDGET_EXHAUSTED).
+    """
+    end = time.monotonic() + seconds
+    async with closing(events):
+        while True:
+            try:
+                async with call_context.timeout_at_deadline(end - time.monotonic()):
+                    event = await anext(events)
+            except StopAsyncIteration:
+                return
+            except DeadlineError as error:
+                deadline = call_context.call_deadline()
+                if deadline is not None and deadline <= end:
+                    raise
+                raise time_limit_error(seconds) from error
+            yield event

@@ -1,1 +1,0 @@
-"""Lua scripts that Redis runs atomically. Times are those of the server, in milliseconds since 1970."""

@@ -1,0 +1,1 @@
+"""One provider call: limits, circuit breaker, retries, fallbacks."""

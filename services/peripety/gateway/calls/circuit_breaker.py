@@ -1,0 +1,132 @@
+"""Circuit breaker: stops calls to a failing provider, and probes whether it has recovered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from peripety.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+_PROBE_RETRY_SECONDS = 1.0
+
+
+class BreakerOutcome(Enum):
+    """Outcome of a call, from the view of the circuit breaker."""
+
+    WORKED = "worked"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    """The caller left, or the request was invalid: no evidence about the provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerThresholds:
+    """Thresholds at which a circuit breaker opens and closes.
+
+    Attributes:
+        failures: consecutive failures that open it.
+        open_seconds: how long it rejects all calls after that.
+        successes: consecutive successes that close it again, and the maximum number of probes in flight.
+    """
+
+    failures: int = 5
+    open_seconds: float = 60.0
+    successes: int = 2
+
+
+class CircuitBreaker:
+    """Circuit breaker of one provider. Closed passes every call, open none, half-open a few probes.
+
+    It counts consecutive failures instead of a failure rate. An outage then opens it after the same few
+    calls, no matter how busy the time before was or how slowly the failures arrive.
+
+    A call reports to the period in which it started. Reports from earlier periods are ignored, because they
+    describe an outdated state of the provider.
+
+    Args:
+        provider: name of the provider in errors.
+        thresholds: when to open and close.
+        now: clock, in seconds.
+    """
+
+    def __init__(self, provider: str, thresholds: BreakerThresholds, now: Callable[[], float]) -> None:
+        self._provider = provider
+        self._thresholds = thresholds
+        self._now = now
+        self._period = 0
+        self._opened: float | None = None
+        self._failures = 0
+        self._successes = 0
+        self._probes = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Return True if the provider has failed and has not yet recovered."""
+        return self._opened is not None
+
+    def check(self) -> None:
+        """Raise if a call would be rejected now.
+
+        Raises:
+            UnavailableError: the breaker is open (code PROVIDER_CIRCUIT_OPEN).
+        """
+        if self._opened is None:
+            return
+        left = self._opened + self._thresholds.open_seconds - self._now()
+        if left > 0:
+            raise self._refusal(left)
+        if self._probes + self._successes >= self._thresholds.successes:
+            raise self._refusal(_PROBE_RETRY_SECONDS)
+
+    def enter(self) -> int:
+        """Admit a call, or raise the error of `check`.
+
+        Returns:
+            The current period, to be passed to `leave`.
+        """
+        self.check()
+        if self._opened is not None:
+            self._probes += 1
+        return self._period
+
+    def leave(self, period: int, outcome: BreakerOutcome) -> None:
+        """Report the end of an admitted call."""
+        if period != self._period:
+            return
+        if self._opened is not None:
+            self._probes -= 1
+        match outcome:
+            case BreakerOutcome.FAILED:
+                self._failed()
+            case BreakerOutcome.WORKED:
+                self._worked()
+
+    def _failed(self) -> None:
+        self._failures += 1
+        if self._opened is not None or self._failures >= self._thresholds.failures:
+            self._begin(self._now())
+
+    def _worked(self) -> None:
+        self._failures = 0
+        if self._opened is not None:
+            self._successes += 1
+            if self._successes >= self._thresholds.successes:
+                self._begin(None)
+
+    def _begin(self, opened: float | None) -> None:
+        """Start a new period: open since `opened`, or closed."""
+        self._period += 1
+        self._opened = opened
+        self._failures = self._successes = self._probes = 0
+
+    def _refusal(self, seconds: float) -> UnavailableError:
+        return UnavailableError(
+            f"provider {self._provider}: circuit breaker open after repeated failures; try again later",
+            code="PROVIDER_CIRCUIT_OPEN",
+            retry_after=seconds,
+        )

@@ -1,0 +1,494 @@
+"""One provider call with limits, breaker, retries; call record; fallback chain.
+
+One provider call: rate limits, circuit breaker, retries, budgets.
+
+One request to a provider, and its outcome.
+
+Executor of provider calls: one place for limits, retries, budgets and the prompt-cache plan of a call.
+
+All requests to providers pass `Caller.call`. A provider itself makes exactly one request: it never retries,
+validates or repairs. Retries inside an HTTP client or a provider's SDK were rejected, because limits, budgets
+and the call log would not see them.
+
+One attempt acquires in a fixed order, and settles in the reverse order in `finally` blocks:
+
+1. the circuit breaker is checked, so that an outage fails fast and reserves nothing;
+2. the budgets reserve the estimated usage, possibly with a shorter answer;
+3. the rate limiter admits the call in order of arrival, within the deadline and the maximum wait;
+4. the circuit breaker admits the call, because it may have opened during the wait;
+5. the request is sent, with the cache breakpoints of the plan.
+
+Invariants:
+
+- Reserve, then settle. A sent request counts as its whole reservation until the provider reports its usage.
+  Caps therefore hold for concurrent calls, and after a cancellation or a broken stream. A check after the
+  call was rejected: concurrent calls could each pass it and exceed a cap together. A request that the
+  provider has rejected explicitly counts no tokens.
+- No retry after the first released delta. The client has seen it, and another answer would contradict it.
+- Retries are bounded three times: by the number of attempts, by the caller's deadline, and by a retry budget
+  of one retry per ten calls. During an outage, retries therefore add about a tenth to the load.
+- Time-outs are not retried: the caller has waited long, and the provider may still work on the request, which
+  would cost twice. `faults` decides which errors are transient; an explicit hint of the provider takes
+  precedence.
+- If a retry fails for lack of budget, the error of the request before it is raised.
+- The breaker counts consecutive failures per model family. A failure rate over a time window was rejected:
+  after a busy healthy period it would open too late.
+- Limits and breakers exist per credential and model family, as providers count them. Clients choose model
+  names freely, so the number of states is bounded; further models of a provider share one state.
+
+Structured-output validation, repair and fallback to another model are layers above this one. They see only
+whole calls, and pass the budgets of the request through all of them.
+
+Fallback chain: the models of a request, tried in order until one answers.
+
+Call log: one record per provider request, for the log and the usage statistics.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TYPE_CHECKING, TypeAlias
+
+from peripety.core.call_context import Clock
+from peripety.core.concurrency import closing
+from peripety.core.config import ProviderLimits
+from peripety.errors import PeripetyError
+from peripety.gateway.budgets.budget_session import BudgetManager, MemoryBudgetLedger, NoUsageHistory
+from peripety.gateway.budgets.types import BUDGET_EXHAUSTED
+from peripety.gateway.calls.circuit_breaker import BreakerOutcome, BreakerThresholds, CircuitBreaker
+from peripety.gateway.calls.rate_limiter import (
+    CallUsage,
+    MemoryUsageCounters,
+    RateLimiter,
+    estimate_usage,
+    with_max_output,
+)
+from peripety.gateway.calls.retry import (
+    RetryBudget,
+    allows_fallback,
+    backoff_delay,
+    is_explicit_rejection,
+    is_provider_fault,
+    is_transient,
+)
+from peripety.gateway.models.model_data import Cost, cost_of_call
+from peripety.gateway.prompt_cache.planner import PromptCache
+from peripety.gateway.provider_selection import family_of
+from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.types.message import ChatMessage, ChatRole
+from peripety.gateway.types.response import Completed, Completion, FallingBack, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from datetime import datetime
+
+    from peripety.core.config import Config
+    from peripety.gateway.budgets.budget_session import BudgetSession
+    from peripety.gateway.calls.rate_limiter import UsageCounters
+    from peripety.gateway.providers.provider import Delta, Provider, ProviderCall
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import CachePlan, GatewayEvent
+
+    Select: TypeAlias = Callable[[GenerateRequest, str | None], tuple[Provider, ProviderCall]]
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """Record of a request that was sent to a provider.
+
+    Attributes:
+        provider: the provider.
+        model: the model that answered, else the requested one, in the provider's spelling.
+        conversation_id: the conversation that it continued; None for none.
+        outcome: `OK`, the error code, or `CANCELLED` if the caller left.
+        begun: start time.
+        seconds: duration.
+        counted: the usage that counts towards limits and budgets, actual or assumed.
+        usage: tokens reported by the provider; all zero if it reported none.
+        cost: the cost; None if unknown.
+    """
+
+    provider: str
+    model: str
+    conversation_id: str | None
+    outcome: str
+    begun: datetime
+    seconds: float
+    counted: CallUsage
+    usage: Usage
+    cost: Cost | None
+
+
+def log_call(report: CallRecord) -> None:
+    """Log a call: numbers and names only, never its content."""
+    _log.info(
+        "provider call",
+        extra={
+            "provider": report.provider,
+            "model": report.model,
+            "outcome": report.outcome,
+            "ms": round(report.seconds * 1000),
+            "input_tokens": report.usage.input_tokens,
+            "output_tokens": report.usage.output_tokens,
+            "cache_read_tokens": report.usage.cache_read_tokens,
+            "cache_write_tokens": report.usage.cache_write_tokens,
+            "cost_pico_dollars": None if report.cost is None else report.cost.total,
+        },
+    )
+
+
+@dataclass(slots=True)
+class CallAttempt:
+    """Record of one request to a provider.
+
+    Attributes:
+        begun: start time.
+        used: actual or assumed usage; None while no request was sent.
+        released: whether any part of the answer was passed on.
+        outcome: success, failure or neither, for the circuit breaker.
+        code: `OK`, the error code, or `CANCELLED` if the caller left.
+        cost: the cost; None if unknown.
+        finished: the last event of the answer, if there is one.
+        cache_plan: the predicted effect on the prompt cache.
+    """
+
+    begun: datetime
+    used: CallUsage | None = None
+    released: bool = False
+    outcome: BreakerOutcome = BreakerOutcome.UNKNOWN
+    code: str = "CANCELLED"
+    cost: Cost | None = None
+    finished: AnswerFinished | None = None
+    cache_plan: CachePlan | None = None
+
+    def end(self, finished: AnswerFinished, cost: Cost | None) -> None:
+        """Record the end of a complete answer."""
+        self.outcome, self.code, self.finished, self.cost = BreakerOutcome.WORKED, "OK", finished, cost
+        usage = finished.usage
+        if usage != Usage():
+            self.used = CallUsage(
+                usage.input_tokens, usage.output_tokens, None if cost is None else cost.total
+            )
+
+    def fail(self, error: PeripetyError) -> None:
+        """Record a failure. A request that the provider rejected has used no tokens."""
+        self.outcome = BreakerOutcome.FAILED if is_provider_fault(error) else BreakerOutcome.UNKNOWN
+        self.code = error.code
+        if not self.released and is_explicit_rejection(error):
+            self.used, self.cost = CallUsage(0, 0), Cost()
+
+    def report(self, provider: str, call: ProviderCall, seconds: float) -> CallRecord:
+        """Return the call record.
+
+        Args:
+            provider: name of the provider.
+            call: the request.
+            seconds: duration.
+        """
+        return CallRecord(
+            provider=provider,
+            model=call.model if self.finished is None else self.finished.model,
+            conversation_id=call.request.conversation_id,
+            outcome=self.code,
+            begun=self.begun,
+            seconds=seconds,
+            counted=self.used or CallUsage(0, 0),
+            usage=Usage() if self.finished is None else self.finished.usage,
+            cost=self.cost,
+        )
+
+    def completion(self, finished: AnswerFinished, provider: str, calls: int) -> Completion:
+        """Return the completion.
+
+        Args:
+            finished: the last event of the answer.
+            provider: name of the provider.
+            calls: number of requests, retries included.
+        """
+        return Completion(
+            ChatMessage(ChatRole.ASSISTANT, finished.parts),
+            None,
+            finished.usage,
+            finished.stop_reason,
+            finished.model,
+            provider,
+            calls=calls,
+            schema_report=finished.schema_report,
+            cost=None if self.cost is None else self.cost.total,
+            cache_savings=None if self.cost is None else self.cost.cache_savings,
+            cache_plan=self.cache_plan,
+        )
+
+
+_MAX_CREDENTIAL_STATES = 256
+
+
+class CallExecutor:
+    """Executor of provider calls. One instance per process holds all shared limits and breakers.
+
+    A call waits for its rate limits and passes the circuit breaker. It is retried after a transient failure
+    only: before any part of its answer was released, within the retry budget, and never past the caller's
+    deadline.
+
+    Args:
+        config: rate limits and breaker thresholds.
+        clock: source of the time.
+        random: source of the jitter of retries.
+        counters: usage of the rate limits; by default in memory.
+        budgets: the budgets; by default in memory, without history.
+        report: called with the record of each finished call.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock = Clock(),  # noqa: B008 - frozen
+        random: Random | None = None,
+        *,
+        counters: UsageCounters | None = None,
+        budgets: BudgetManager | None = None,
+        report: Callable[[CallRecord], None] = log_call,
+    ) -> None:
+        # A limit that names a snapshot applies to the snapshot's whole model family.
+        self._limits = {family_of(name): limits for name, limits in config.limits.items()}
+        self._thresholds = BreakerThresholds(
+            config.breaker_failures, config.breaker_open_seconds, config.breaker_successes
+        )
+        self._clock = clock
+        self._random = random or Random()  # noqa: S311 - it keeps callers apart, not secrets
+        self._counters = counters or MemoryUsageCounters(clock.now)
+        self._budgets = budgets or BudgetManager(
+            config.daily_budget, MemoryBudgetLedger(clock), NoUsageHistory(), clock
+        )
+        self._report = report
+        self._prompt_cache = PromptCache(clock.now, clock.today)
+        self._accounts: dict[str, _CredentialState] = {}
+
+    def purse(self, request: GenerateRequest) -> BudgetSession:
+        """Return the budgets of a request, for all its calls."""
+        return self._budgets.purse(request)
+
+    def cache_plan(self, provider: Provider, call: ProviderCall) -> CachePlan | None:
+        """Return the predicted effect of a call on the prompt cache; None if it is disabled or unknown."""
+        return self._prompt_cache.visit(provider.name, provider.account, call).plan
+
+    async def call(
+        self,
+        provider: Provider,
+        call: ProviderCall,
+        purse: BudgetSession | None = None,
+        patience: float = math.inf,
+    ) -> AsyncIterator[GatewayEvent]:
+        """Call a provider.
+
+        Args:
+            provider: the provider.
+            call: the request.
+            purse: the budgets of the request; by default those of a request with this call only.
+            patience: the maximum wait in seconds, each time, before a request is sent.
+
+        Yields:
+            Deltas as they arrive, then `Completed`.
+
+        Raises:
+            ResourceExhaustedError: a rate limit is exhausted for longer than the maximum wait, or a budget
+                is.
+            UnavailableError: the breaker is open.
+            PeripetyError: any error of the provider.
+        """
+        account = self._account(provider, call)
+        account.retries.earn()
+        purse = purse or self.purse(call.request)
+        attempts = 0
+        failure: PeripetyError | None = None
+        while True:
+            attempts += 1
+            attempt = CallAttempt(self._clock.today())
+            try:
+                async with closing(
+                    self._attempt(attempt, account, provider, call, purse, patience)
+                ) as events:
+                    async for event in events:
+                        yield event
+            except PeripetyError as error:
+                if failure is not None and error.code == BUDGET_EXHAUSTED:
+                    # Raise the error of the call itself, not the one that prevents the retry.
+                    raise failure from error
+                pause = None if attempt.released else self._pause(account, error, attempts, patience)
+                if pause is None:
+                    raise
+                failure = error
+            else:
+                if attempt.finished is not None:
+                    yield Completed(attempt.completion(attempt.finished, provider.name, attempts))
+                return
+            await self._clock.sleep(pause)
+
+    def _pause(
+        self, account: _CredentialState, error: PeripetyError, attempts: int, patience: float
+    ) -> float | None:
+        """Return the delay before a retry in seconds; None if the call must not be retried."""
+        if not is_transient(error) or account.breaker.is_open:
+            return None
+        pause = backoff_delay(attempts, error.retry_after, self._random)
+        if pause is None or pause >= min(self._clock.left(), patience) or not account.retries.spend():
+            return None
+        return pause
+
+    async def _attempt(
+        self,
+        attempt: CallAttempt,
+        account: _CredentialState,
+        provider: Provider,
+        call: ProviderCall,
+        purse: BudgetSession,
+        patience: float,
+    ) -> AsyncIterator[Delta]:
+        """Execute a call once, within rate limits and budgets."""
+        account.breaker.check()
+        held = await purse.reserve(call, estimate_usage(call, account.limits, attempt.begun))
+        if held.answer_is_capped or account.limits.hold_answers:
+            call = with_max_output(call, held.demand.output_tokens)
+        try:
+            reservation = await account.gate.enter(held.demand, patience)
+            try:
+                period = account.breaker.enter()
+                purse.calls += 1
+                # A sent request counts as its whole reservation until the actual usage is known.
+                attempt.used = held.demand
+                async with closing(self._made(attempt, provider, call)) as deltas:
+                    try:
+                        async for delta in deltas:
+                            yield delta
+                    finally:
+                        account.breaker.leave(period, attempt.outcome)
+            finally:
+                await account.gate.leave(reservation, attempt.used)
+        finally:
+            await purse.settle(held, attempt.used)
+
+    async def _made(
+        self, attempt: CallAttempt, provider: Provider, call: ProviderCall
+    ) -> AsyncIterator[Delta]:
+        """Send a call to the provider, and record its outcome."""
+        begun = self._clock.now()
+        visit = self._prompt_cache.visit(provider.name, provider.account, call)
+        attempt.cache_plan = visit.plan
+        try:
+            async with closing(provider.stream(visit.call)) as events:
+                async for event in events:
+                    visit.started()
+                    if isinstance(event, AnswerFinished):
+                        visit.ended(event)
+                        attempt.end(event, cost_of_call(event.usage, call.data, attempt.begun))
+                    else:
+                        attempt.released = True
+                        yield event
+        except PeripetyError as error:
+            attempt.fail(error)
+            raise
+        finally:
+            self._report(attempt.report(provider.name, call, self._clock.now() - begun))
+
+    def _account(self, provider: Provider, call: ProviderCall) -> _CredentialState:
+        """Return the shared state of a request's credential and model family."""
+        model = family_of(call.model)
+        name = f"{provider.name}/{model}"
+        known = name in self._accounts or name in self._limits
+        if not known and len(self._accounts) >= _MAX_CREDENTIAL_STATES:
+            # Clients choose model names. They must not control how many states are stored, nor which limits
+            # apply: models named in the configuration have permanent states.
+            name = f"{provider.name}/*"
+        if name not in self._accounts:
+            limits = self._limits.get(name) or self._limits.get(provider.name) or ProviderLimits()
+            gate = RateLimiter(name, limits, self._counters, self._clock, credential=provider.account)
+            breaker = CircuitBreaker(provider.name, self._thresholds, self._clock.now)
+            self._accounts[name] = _CredentialState(limits, gate, breaker, RetryBudget())
+        return self._accounts[name]
+
+
+@dataclass(frozen=True, slots=True)
+class _CredentialState:
+    """Shared state of all calls with one credential to one model family."""
+
+    limits: ProviderLimits
+    gate: RateLimiter
+    breaker: CircuitBreaker
+    retries: RetryBudget
+
+
+_FALLBACK_WAIT = 2.0
+"""Maximum wait in seconds for a model that has a fallback, if limits or the provider require a wait."""
+
+
+class FallbackChain:
+    """Fallback chain of a request: its own model, then its `fallback_models`.
+
+    The next model is tried after a failure that another model may not share, before any part of an answer was
+    released. A model that has answered also gets the repair request.
+
+    Args:
+        request: names the models.
+        select: returns the provider of a model.
+        caller: executes the calls.
+        purse: the budgets of the request, over all its models.
+    """
+
+    def __init__(
+        self, request: GenerateRequest, select: Select, caller: CallExecutor, purse: BudgetSession
+    ) -> None:
+        self._models: tuple[str | None, ...] = (request.model, *request.fallback_models)
+        self._select = select
+        self._caller = caller
+        self._purse = purse
+
+    async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        """Try one model after another.
+
+        Yields:
+            `FallingBack` for each failed model, deltas, then `Completed`.
+
+        Raises:
+            PeripetyError: the error of the first model, if all failed; its details contain the others.
+        """
+        calls = self._purse.calls
+        failures: list[tuple[str, PeripetyError]] = []
+        for index, model in enumerate(models := self._models, start=1):
+            name, released = model or "the configured model", False
+            try:
+                provider, call = self._select(request, model)
+                name = f"{provider.name}/{call.model}"
+                if failures:
+                    yield FallingBack(failures[-1][0], name, failures[-1][1])
+                patience = _FALLBACK_WAIT if index < len(models) else math.inf
+                async with closing(self._caller.call(provider, call, self._purse, patience)) as events:
+                    async for event in events:
+                        released = True
+                        if isinstance(event, Completed):
+                            self._models = (model,)
+                            made = self._purse.calls - calls
+                            yield Completed(replace(event.completion, calls=made))
+                        else:
+                            yield event
+            except PeripetyError as error:
+                if released:
+                    raise
+                failures.append((name, error))
+                if not allows_fallback(error):
+                    break
+            else:
+                return
+        raise _combine_failures(failures)
+
+
+def _combine_failures(failures: list[tuple[str, PeripetyError]]) -> PeripetyError:
+    """Return the first failure, with the others in its details."""
+    (_, first), *others = failures
+    first.details |= {f"fallback_{n}": f"{name}: {error.code}" for n, (name, error) in enumerate(others, 1)}
+    return first

@@ -1,0 +1,374 @@
+"""Rate limiter over requests, tokens, concurrency; reserve and settle.
+
+Usage counters of rate limits, optionally shared by replicas.
+
+All state between a gateway and its provider's limits is behind `Counters`: two calls, each atomic. The
+implementation in memory is in this module, the one for several replicas uses Redis.
+
+Estimate of the usage of a call, before it is sent.
+
+Rate limiter of an account: admits calls in order of arrival.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, Protocol
+
+from peripety.errors import ResourceExhaustedError
+from peripety.gateway.models.model_data import format_dollars, max_cost, unknown_price_error
+from peripety.gateway.token_estimate import estimate_prompt_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from peripety.core.call_context import Clock
+    from peripety.core.config import ProviderLimits
+    from peripety.gateway.providers.provider import ProviderCall
+
+
+_MINUTE_SECONDS = 60.0
+_SLOT_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class CallUsage:
+    """Estimated or actual usage of a call, beside the one request.
+
+    Attributes:
+        input_tokens: tokens of the prompt.
+        output_tokens: tokens of the answer, reasoning included.
+        cost: cost in 10^-12 dollars; None if a price is unknown.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    cost: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReservation:
+    """Reservation of an admitted call.
+
+    Attributes:
+        account: the account whose limits it counts towards.
+        demand: the reserved usage.
+        moment: time of the reservation.
+        number: id of the reservation, where the implementation needs one.
+    """
+
+    account: str
+    demand: CallUsage
+    moment: float
+    number: str = ""
+
+
+class UsageCounters(Protocol):
+    """Usage counters of rate limits."""
+
+    async def reserve(
+        self, account: str, limits: ProviderLimits, demand: CallUsage
+    ) -> LimitReservation | float:
+        """Admit a call.
+
+        Args:
+            account: a credential and a model family.
+            limits: the limits of the account.
+            demand: the estimated usage; never more than a whole limit.
+
+        Returns:
+            The reservation, or the seconds to wait before the next attempt: infinity if a call in flight must
+            end first.
+        """
+        ...
+
+    async def settle(self, reservation: LimitReservation, used: CallUsage | None) -> None:
+        """Settle a finished call; each reservation is settled once.
+
+        Args:
+            reservation: its reservation.
+            used: its usage; None if no request was sent.
+        """
+        ...
+
+
+class MemoryUsageCounters:
+    """`Counters` in memory: a sliding window of one minute.
+
+    Usage counts for a minute, so no minute, wherever it begins, exceeds a limit. A request and its input
+    count from their admission. The output of a call and its cost count while the call runs and for a minute
+    after its end, because a provider may count them at any time in between.
+
+    Args:
+        now: clock, in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._used: dict[str, _AccountUsage] = {}
+
+    async def reserve(
+        self, account: str, limits: ProviderLimits, demand: CallUsage
+    ) -> LimitReservation | float:
+        """See `Counters.reserve`."""
+        use = self._used.setdefault(account, _AccountUsage())
+        now = self._now()
+        wait = use.wait(limits, demand, now)
+        if wait > 0:
+            return wait
+        use.begin(demand, now)
+        return LimitReservation(account, demand, now)
+
+    async def settle(self, reservation: LimitReservation, used: CallUsage | None) -> None:
+        """See `Counters.settle`."""
+        self._used[reservation.account].end(reservation, used, self._now())
+
+
+class _AccountUsage:
+    """Usage of one account for each of its limits."""
+
+    def __init__(self) -> None:
+        self._requests = _SlidingMinute()
+        self._input = _SlidingMinute()
+        self._output = _SlidingMinute()
+        self._cost = _SlidingMinute()
+        self._under_way = 0
+        self._output_under_way = 0
+        self._cost_under_way = 0
+
+    def wait(self, limits: ProviderLimits, demand: CallUsage, now: float) -> float:
+        if limits.concurrency is not None and self._under_way >= limits.concurrency:
+            return math.inf
+        return max(
+            self._requests.wait(limits.requests_per_minute, 1, now),
+            self._input.wait(limits.input_tokens_per_minute, demand.input_tokens, now),
+            self._output.wait(
+                limits.output_tokens_per_minute, self._output_under_way + demand.output_tokens, now
+            ),
+            self._cost.wait(limits.pico_dollars_per_minute, self._cost_under_way + (demand.cost or 0), now),
+        )
+
+    def begin(self, demand: CallUsage, now: float) -> None:
+        self._under_way += 1
+        self._output_under_way += demand.output_tokens
+        self._cost_under_way += demand.cost or 0
+        self._requests.add(1, now)
+        self._input.add(demand.input_tokens, now)
+
+    def end(self, reservation: LimitReservation, used: CallUsage | None, now: float) -> None:
+        self._under_way -= 1
+        self._output_under_way -= reservation.demand.output_tokens
+        self._cost_under_way -= reservation.demand.cost or 0
+        reserved = reservation.demand.input_tokens
+        if used is None:
+            self._requests.correct(-1, reservation.moment, now)
+            self._input.correct(-reserved, reservation.moment, now)
+        else:
+            self._input.correct(used.input_tokens - reserved, reservation.moment, now)
+            self._output.add(used.output_tokens, now)
+            self._cost.add(used.cost or 0, now)
+
+
+class _SlidingMinute:
+    """Sliding window of a minute in slots of a tenth of a second, so its memory is bounded."""
+
+    def __init__(self) -> None:
+        self._amounts: dict[int, int] = {}
+        self._total = 0
+
+    def add(self, amount: int, now: float) -> None:
+        self._forget(now)
+        slot = _slot_of(now)
+        self._amounts[slot] = self._amounts.get(slot, 0) + amount
+        self._total += amount
+
+    def correct(self, difference: int, moment: float, now: float) -> None:
+        """Change an amount that was added at a moment, unless it has expired."""
+        self._forget(now)
+        slot = _slot_of(moment)
+        if slot in self._amounts:
+            self._amounts[slot] += difference
+            self._total += difference
+
+    def wait(self, limit: int | None, amount: int, now: float) -> float:
+        """Return the seconds until an amount fits; infinity if waiting does not help."""
+        self._forget(now)
+        excess = 0 if limit is None else self._total + amount - limit
+        if excess <= 0:
+            return 0.0
+        for slot, passing in self._amounts.items():
+            excess -= passing
+            if excess <= 0:
+                return _slot_expiry(slot) - now
+        return math.inf
+
+    def _forget(self, now: float) -> None:
+        for slot in list(takewhile(lambda slot: _slot_expiry(slot) <= now, self._amounts)):
+            self._total -= self._amounts.pop(slot)
+
+
+def _slot_of(moment: float) -> int:
+    return int(moment / _SLOT_SECONDS)
+
+
+def _slot_expiry(slot: int) -> float:
+    """Return the time at which a slot expires."""
+    return (slot + 1) * _SLOT_SECONDS + _MINUTE_SECONDS
+
+
+def estimate_usage(call: ProviderCall, limits: ProviderLimits, when: datetime) -> CallUsage:
+    """Return the usage to reserve for a call.
+
+    Args:
+        call: the call.
+        limits: limits of its account; an answer without a maximum length is assumed to fit into them.
+        when: current time.
+    """
+    prompt = estimate_prompt_tokens(call.request)
+    answer = call.request.max_output_tokens
+    if answer is None:
+        answer = call.data.default_output_tokens
+        if limits.output_tokens_per_minute is not None:
+            answer = min(answer, limits.output_tokens_per_minute)
+        if limits.pico_dollars_per_minute is not None:
+            answer = max_affordable_output(call, prompt, answer, limits.pico_dollars_per_minute, when)
+    return CallUsage(prompt, answer, max_cost(prompt, answer, call.data, when))
+
+
+def max_affordable_output(call: ProviderCall, prompt: int, most: int, cost: int, when: datetime) -> int:
+    """Return the maximum number of output tokens, at least 1, with which a call costs no more than an amount.
+
+    Args:
+        call: the call.
+        prompt: tokens of its prompt.
+        most: the desired maximum.
+        cost: the amount, in pico-dollars.
+        when: current time.
+    """
+    fits, too_many = 1, most + 1
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if (max_cost(prompt, middle, call.data, when) or 0) <= cost:
+            fits = middle
+        else:
+            too_many = middle
+    return fits
+
+
+def with_max_output(call: ProviderCall, tokens: int) -> ProviderCall:
+    """Return the call with another maximum of output tokens."""
+    return replace(call, request=replace(call.request, max_output_tokens=tokens))
+
+
+# Avoid a wait so short that rounding leaves the clock unchanged.
+_MIN_WAIT = 0.001
+
+
+class RateLimiter:
+    """Rate limiter of one account.
+
+    Args:
+        account: a credential and a model family.
+        limits: the limits of the account.
+        counters: usage of the limits.
+        clock: used to wait.
+        credential: fingerprint that separates credentials of one provider.
+    """
+
+    def __init__(
+        self,
+        account: str,
+        limits: ProviderLimits,
+        counters: UsageCounters,
+        clock: Clock,
+        credential: str = "",
+    ) -> None:
+        self._account = account
+        # With shared counters, the processes may use different keys.
+        self._counted_as = f"{account}@{credential}"
+        self._limits = limits
+        self._counters = counters
+        self._clock = clock
+        self._queue: deque[asyncio.Event] = deque()
+
+    async def enter(self, demand: CallUsage, patience: float = math.inf) -> LimitReservation:
+        """Wait until the limits admit a call.
+
+        Args:
+            demand: its estimated usage.
+            patience: the maximum wait in seconds.
+
+        Raises:
+            ResourceExhaustedError: the limits do not admit it in time (code LIMIT_REACHED), or never (code
+                LIMIT_TOO_SMALL).
+            FailedPreconditionError: the cost is limited, and the price of the call is unknown (code
+                PRICE_UNKNOWN).
+        """
+        self._refuse_what_never_fits(demand)
+        end = self._clock.now() + patience
+        my_turn = asyncio.Event()
+        self._queue.append(my_turn)
+        try:
+            while True:
+                # Cleared before the attempt, so a release during the attempt is not missed.
+                my_turn.clear()
+                wait = math.inf
+                if self._queue[0] is my_turn:
+                    answer = await self._counters.reserve(self._counted_as, self._limits, demand)
+                    if isinstance(answer, LimitReservation):
+                        return answer
+                    wait = answer
+                left = min(self._clock.left(), end - self._clock.now())
+                if left <= 0 or left < wait < math.inf:
+                    raise self._used_up(wait)
+                await self._clock.wait(my_turn, max(_MIN_WAIT, min(wait, left)))
+        finally:
+            self._queue.remove(my_turn)
+            self._wake_first()
+
+    async def leave(self, reservation: LimitReservation, used: CallUsage | None) -> None:
+        """Settle a finished call; see `Counters.settle`."""
+        await self._counters.settle(reservation, used)
+        self._wake_first()
+
+    def _wake_first(self) -> None:
+        with suppress(IndexError):
+            self._queue[0].set()
+
+    def _refuse_what_never_fits(self, demand: CallUsage) -> None:
+        if self._limits.pico_dollars_per_minute is not None:
+            self._refuse_what_costs_too_much(demand.cost, self._limits.pico_dollars_per_minute)
+        for limit, amount, way_out in (
+            (self._limits.input_tokens_per_minute, demand.input_tokens, "shorten the prompt"),
+            (self._limits.output_tokens_per_minute, demand.output_tokens, "request a shorter answer"),
+        ):
+            if limit is not None and amount > limit:
+                raise ResourceExhaustedError(
+                    f"request too large: it may use {amount} tokens, and the limit of {self._account} is"
+                    f" {limit} per minute; {way_out}, or raise PERIPETY_LIMITS",
+                    code="LIMIT_TOO_SMALL",
+                )
+
+    def _refuse_what_costs_too_much(self, cost: int | None, limit: int) -> None:
+        if cost is None:
+            raise unknown_price_error(self._account, "the dollars_per_minute of PERIPETY_LIMITS")
+        if cost > limit:
+            raise ResourceExhaustedError(
+                f"request too expensive: it may cost {format_dollars(cost)} dollars, and the limit of"
+                f" {self._account} is {format_dollars(limit)} per minute; shorten the prompt, request a"
+                " shorter answer, or raise PERIPETY_LIMITS",
+                code="LIMIT_TOO_SMALL",
+            )
+
+    def _used_up(self, wait: float) -> ResourceExhaustedError:
+        return ResourceExhaustedError(
+            f"limits of {self._account} reached; try again later, or raise PERIPETY_LIMITS",
+            code="LIMIT_REACHED",
+            retry_after=None if wait == math.inf else wait,
+        )

@@ -1,0 +1,116 @@
+"""The chain of one request: checks, provider call, structured output; token counts.
+
+Token counts of prompts, without a model call.
+
+In-process gateway: checks the request, calls the provider, validates the answer against its schema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from peripety.core.concurrency import closing
+from peripety.errors import ResourceExhaustedError, UnavailableError
+from peripety.gateway.budgets.order_budget import with_time_limit
+from peripety.gateway.calls.executor import FallbackChain
+from peripety.gateway.message_normalization import normalize_messages
+from peripety.gateway.request_checks import check_options, check_schema, check_tools
+from peripety.gateway.structured_output.validator import generate_valid
+from peripety.gateway.token_estimate import estimate_prompt_tokens
+from peripety.gateway.types.response import collect_completion
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from peripety.gateway.calls.executor import CallExecutor
+    from peripety.gateway.providers.provider import Provider, ProviderCall
+    from peripety.gateway.providers.registry import ProviderRegistry
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import CachePlan, Completion, GatewayEvent
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """Size of a prompt.
+
+    Attributes:
+        input_tokens: the tokens that a model would read.
+        exact: whether the provider has counted; otherwise the count is an upper estimate.
+        cache_plan: the predicted effect on the prompt cache; None if it is disabled or unknown.
+    """
+
+    input_tokens: int
+    exact: bool
+    cache_plan: CachePlan | None = None
+
+
+class TokenCounter:
+    """Token counter for prompts.
+
+    Args:
+        providers: the providers that may count.
+        plan: returns the predicted effect of a call on the prompt cache.
+    """
+
+    def __init__(
+        self, providers: ProviderRegistry, plan: Callable[[Provider, ProviderCall], CachePlan | None]
+    ) -> None:
+        self._providers = providers
+        self._plan = plan
+
+    async def count(self, request: GenerateRequest) -> TokenCount:
+        """Return the provider's count, or an estimate if the provider does not count or is unavailable.
+
+        Raises:
+            InvalidArgumentError: the prompt is invalid.
+            FailedPreconditionError: the provider lacks a setting, or rejects the credentials.
+            NotFoundError: the provider does not know the model.
+        """
+        check_tools(request.tools, request.tool_choice)
+        request = replace(request, messages=normalize_messages(request.messages))
+        provider, call = self._providers.select(request)
+        try:
+            counted = await provider.count_tokens(call)
+        except (ResourceExhaustedError, UnavailableError):
+            counted = None
+        tokens = estimate_prompt_tokens(request) if counted is None else counted
+        return TokenCount(tokens, counted is not None, self._plan(provider, call))
+
+
+class LocalModelGateway:
+    """`ModelGateway` over the providers of this process.
+
+    Args:
+        providers: the providers.
+        caller: executes the calls.
+    """
+
+    def __init__(self, providers: ProviderRegistry, caller: CallExecutor) -> None:
+        self._providers = providers
+        self._caller = caller
+
+    async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        """Stream the answer of a request; see `ModelGateway.stream`."""
+        check_options(request)
+        if request.schema is not None:
+            check_schema(request.schema)
+        check_tools(request.tools, request.tool_choice)
+        request = replace(request, messages=normalize_messages(request.messages))
+        async with closing(self._answer(request)) as events:
+            async for event in events:
+                yield event
+
+    def _answer(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        """Stream the valid answer of the first model that gives one, within the budgets of the request."""
+        candidates = FallbackChain(request, self._providers.select, self._caller, self._caller.purse(request))
+        schema = request.schema
+        events = (
+            candidates.ask(request) if schema is None else generate_valid(candidates.ask, request, schema)
+        )
+        seconds = None if request.budget is None else request.budget.max_seconds
+        return events if seconds is None else with_time_limit(seconds, events)
+
+    async def generate(self, request: GenerateRequest) -> Completion:
+        """Return the whole answer of a request; see `ModelGateway.generate`."""
+        return await collect_completion(self.stream(request))

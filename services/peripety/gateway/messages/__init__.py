@@ -1,1 +1,0 @@
-"""Protobuf codec of prompts and answers."""

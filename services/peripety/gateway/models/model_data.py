@@ -1,0 +1,287 @@
+"""Capabilities, cache rules and traits of a model; cost of a call in pico-dollars.
+
+Cost of calls, exact to the pico-dollar (10^-12 dollars).
+
+Data of one model: capabilities, prompt-cache rules and request quirks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from peripety.errors import FailedPreconditionError
+from peripety.gateway.models.prices import Price, price_at, prices_between
+from peripety.gateway.types.response import Usage
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+MAX_CALL_DURATION = timedelta(hours=1)
+"""Upper bound on the start of a call that is admitted now, waits and retries included.
+
+It selects the prices.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Cost of calls in pico-dollars.
+
+    Attributes:
+        total: the total cost.
+        cache_savings: the cost of the prompt without a cache minus its actual cost; negative if writing to
+            the cache cost more than reading saved.
+    """
+
+    total: int = 0
+    cache_savings: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        """Return the sum of both costs."""
+        return Cost(self.total + other.total, self.cache_savings + other.cache_savings)
+
+
+def cost_of(usage: Usage, model: ModelData, when: datetime) -> Cost | None:
+    """Return the cost of one call; None if its price is unknown.
+
+    Args:
+        usage: tokens of this one call; the prompt size selects the price.
+        model: the model that answered.
+        when: time of the call, with time zone.
+    """
+    price = price_at(model.prices, usage.input_tokens, when)
+    if price is None:
+        return None
+    short, long = _cache_write_prices(price, model)
+    long_writes = usage.long_cache_write_tokens
+    short_writes = usage.cache_write_tokens - long_writes
+    fresh = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
+    prompt = (
+        fresh * price.input
+        + usage.cache_read_tokens * price.cache_read
+        + short_writes * short
+        + long_writes * long
+    )
+    return Cost(
+        total=prompt + usage.output_tokens * price.output,
+        cache_savings=usage.input_tokens * price.input - prompt,
+    )
+
+
+def cost_of_call(usage: Usage, model: ModelData, when: datetime) -> Cost | None:
+    """Return the cost of a call with possibly missing usage; None if usage or price is unknown.
+
+    Args:
+        usage: tokens reported by the provider; all zero if it reported none.
+        model: the model that answered.
+        when: time of the call, with time zone.
+    """
+    if usage == Usage() and max_cost(1, 1, model, when) != 0:
+        return None
+    return cost_of(usage, model, when)
+
+
+def max_cost(input_tokens: int, output_tokens: int, model: ModelData, when: datetime) -> int | None:
+    """Return the maximum cost of a call that starts now, in pico-dollars; None if a price is unknown.
+
+    Args:
+        input_tokens: maximum size of the prompt.
+        output_tokens: maximum size of the answer, reasoning included.
+        model: the requested model.
+        when: current time, with time zone.
+    """
+    prices = prices_between(model.prices, input_tokens, when, when + MAX_CALL_DURATION)
+    return max(
+        (input_tokens * price.dearest_input + output_tokens * price.output for price in prices), default=None
+    )
+
+
+def format_dollars(pico_dollars: int) -> str:
+    """Return an amount in dollars, exactly."""
+    whole, fraction = divmod(pico_dollars, 10**12)
+    return f"{whole}.{fraction:012}".rstrip("0").rstrip(".")
+
+
+def unknown_price_error(model: str, cap: str) -> FailedPreconditionError:
+    """Return the error of a call with a capped cost and an unknown price.
+
+    Args:
+        model: `provider/model`.
+        cap: the cap, for the message.
+    """
+    return FailedPreconditionError(
+        f"price of {model} unknown, but {cap} limits the cost; add its price to the file of PERIPETY_MODELS,"
+        " or limit tokens instead",
+        code="PRICE_UNKNOWN",
+    )
+
+
+def _cache_write_prices(price: Price, model: ModelData) -> tuple[int, int]:
+    """Return the cache-write prices for the shortest and the longest lifetime."""
+    ttls = tuple(model.cache.ttls) or ("",)
+    short = price.cache_write.get(ttls[0], price.input)
+    return short, price.cache_write.get(ttls[-1], short)
+
+
+_Count = Annotated[int, Field(ge=0)]
+
+
+class Capability(Enum):
+    """A capability of a model."""
+
+    TOOLS = "tools"
+    """Calls tools."""
+    PARALLEL_TOOLS = "parallel_tools"
+    """Calls several tools in parallel."""
+    NATIVE_SCHEMA = "native_schema"
+    """Enforces a JSON Schema natively."""
+    GRAMMAR = "grammar"
+    """Follows a grammar."""
+    REASONING = "reasoning"
+    """Reasons before it answers."""
+    PROMPT_CACHE = "prompt_cache"
+    """Caches prompts."""
+    SEED = "seed"
+    """Repeats its answer for the same seed."""
+
+
+class CacheKind(Enum):
+    """Prompt-cache mechanisms of providers."""
+
+    NONE = "none"
+    """No cache, or unknown."""
+    BREAKPOINTS = "breakpoints"
+    """Anthropic: markers on blocks end the prefixes that are written.
+
+    An entry is readable as soon as the first answer starts; its lifetime runs from the start of the request
+    that last used it.
+    """
+    AUTOMATIC = "automatic"
+    """OpenAI before GPT-5.6: every prefix, without markers and free of charge."""
+    AUTOMATIC_BREAKPOINTS = "automatic_breakpoints"
+    """OpenAI from GPT-5.6 on: one automatic breakpoint, others by markers.
+
+    An entry is readable when the first answer has ended; its lifetime runs from its last use.
+    """
+    UNITS = "units"
+    """DeepSeek: units on disk, without markers.
+
+    They end where prompts and answers end, and where prompts diverge.
+    """
+    IMPLICIT = "implicit"
+    """Gemini: common prefixes, without markers and without guarantee."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRules:
+    """Prompt-cache rules of a model; 0 where its kind of cache has no such rule.
+
+    Attributes:
+        kind: the mechanism.
+        minimum_tokens: shorter prefixes are not cached.
+        step_tokens: prefixes are cached at multiples of this size.
+        max_breakpoints: maximum number of markers per request, automatic ones included.
+        lookback: how far back an earlier entry is found. `BREAKPOINTS`: in positions before a marker, the
+            marker's included. `AUTOMATIC_BREAKPOINTS`: in breakpoints before the end of the prompt.
+        ttls: lifetimes of entries in seconds, by the provider's name, shortest first; the first is the
+            default.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    kind: CacheKind = CacheKind.NONE
+    minimum_tokens: _Count = 0
+    step_tokens: _Count = 0
+    max_breakpoints: _Count = 0
+    lookback: _Count = 0
+    ttls: Mapping[str, Annotated[int, Field(gt=0)]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTraits:
+    """Request quirks in which models of one provider differ.
+
+    Attributes:
+        sampling: whether it accepts temperature and similar options; else the provider rejects them.
+        system_messages: whether messages with the role `system` are allowed between others.
+        forced_tool_choice: whether a tool call can be required.
+        assistant_prefill: whether the last message may be the start of its answer.
+        reasoning_can_be_off: whether reasoning can be disabled.
+        tools_while_reasoning: whether it calls tools while reasoning, in Chat Completions; else a request
+            with tools must disable reasoning.
+        length_field: the field that limits the answer, in Chat Completions.
+        instructions_role: the role of the instructions, in Chat Completions.
+        strict_schema: whether it accepts only the strict subset of JSON Schema.
+        replays_reasoning: whether the reasoning of an answer with tool calls must be sent back.
+        api_version: the API version; empty if unversioned.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    sampling: bool = True
+    system_messages: bool = True
+    forced_tool_choice: bool = True
+    assistant_prefill: bool = False
+    reasoning_can_be_off: bool = True
+    tools_while_reasoning: bool = True
+    length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    instructions_role: Literal["system", "developer"] = "system"
+    strict_schema: bool = False
+    replays_reasoning: bool = False
+    api_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelData:
+    """Data of one model, or of all other models of a provider.
+
+    Attributes:
+        provider: the provider.
+        name: the name in requests; `*` means any other name.
+        names: aliases, with the wildcards `*` and `?`. Snapshots (`name-2026-01-31`, `name-20260131`,
+            `name-latest`) are implied.
+        released: release date, if known.
+        retired: first day on which it is unavailable, if announced.
+        capabilities: its capabilities.
+        context_tokens: maximum of prompt and answer together; 0 if unknown.
+        max_output_tokens: maximum of an answer, reasoning included; 0 if unknown.
+        default_output_tokens: maximum to request by default; enough for reasoning and an answer.
+        cache: prompt-cache rules.
+        traits: request quirks.
+        prices: its prices; empty if unknown.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    provider: str
+    name: str
+    capabilities: frozenset[Capability]
+    default_output_tokens: Annotated[int, Field(gt=0)]
+    names: tuple[str, ...] = ()
+    released: date | None = None
+    retired: date | None = None
+    context_tokens: _Count = 0
+    max_output_tokens: _Count = 0
+    cache: CacheRules = CacheRules()
+    traits: ModelTraits = ModelTraits()
+    prices: tuple[Price, ...] = ()
+
+    @property
+    def is_any_other(self) -> bool:
+        """Return True if this is the entry for all unnamed models of a provider."""
+        return self.name == "*"
+
+    @property
+    def usual_output_tokens(self) -> int | None:
+        """Return the default maximum of output tokens.
+
+        None if the model is unknown: its server might reject a value above its own maximum.
+        """
+        return self.default_output_tokens if self.max_output_tokens or not self.is_any_other else None

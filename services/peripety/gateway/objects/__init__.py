@@ -1,1 +1,0 @@
-"""Structured answers: extraction from model text, validation against a schema, and incremental display."""

@@ -1,0 +1,1 @@
+"""Gateway types to and from proto."""

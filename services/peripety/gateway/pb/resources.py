@@ -1,0 +1,291 @@
+"""Conversations, models, usage to and from proto.
+
+Protobuf codec of stored conversations.
+
+Protobuf codec of the list of models.
+
+Protobuf codec of usage.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+from hashlib import sha256
+from typing import TYPE_CHECKING, Protocol
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.api.gateway.v1 import gateway_pb2 as pb
+from peripety.core.idempotency.store import RequestKey
+from peripety.core.validation import check_request_id, field_error
+from peripety.gateway.conversations.conversation import (
+    ConversationConfig,
+    HistoryPolicy,
+    HistoryStrategy,
+    PendingTurn,
+)
+from peripety.gateway.pb.requests import (
+    budget_from_proto,
+    budget_to_proto,
+    message_to_proto,
+    request_from_proto,
+    tool_from_proto,
+    tool_to_proto,
+)
+from peripety.gateway.pb.responses import completion_to_proto, spent_to_proto
+from peripety.gateway.usage import UsageDimension, UsageQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from google.protobuf.descriptor import Descriptor
+
+    from peripety.core.validation import Page
+    from peripety.gateway.conversations.conversation import StoredConversation, StoredTurn
+    from peripety.gateway.models.catalog import ListedModel
+    from peripety.gateway.models.model_data import ModelData
+    from peripety.gateway.models.prices import Price
+    from peripety.gateway.usage import UsageRow
+
+
+_STRATEGIES = {
+    pb.HISTORY_STRATEGY_UNSPECIFIED: HistoryStrategy.COMPACT,
+    **{pb.HistoryStrategy.Value(f"HISTORY_STRATEGY_{one.name}"): one for one in HistoryStrategy},
+}
+
+
+class ChangeMessage(Protocol):
+    """A message that requests a change, with a request id."""
+
+    DESCRIPTOR: Descriptor
+    request_id: str
+
+    def SerializeToString(self, *, deterministic: bool = ...) -> bytes:  # noqa: N802 - protobuf's name
+        """Return the message as bytes."""
+
+
+def request_key_from_proto(request: ChangeMessage) -> RequestKey:
+    """Return the idempotency key of a request.
+
+    Raises:
+        InvalidArgumentError: its id is not a UUID.
+    """
+    check_request_id(request.request_id)
+    # Fork and delete requests can have the same bytes; the message type distinguishes them.
+    kind, wanted = request.DESCRIPTOR.full_name, request.SerializeToString(deterministic=True)
+    return RequestKey(request.request_id, sha256(kind.encode() + b"\0" + wanted).hexdigest())
+
+
+def config_from_proto(request: pb.CreateConversationRequest) -> ConversationConfig:
+    """Convert the immutable configuration of a conversation from protobuf.
+
+    Raises:
+        InvalidArgumentError: a field is wrong.
+    """
+    if request.budget.HasField("max_time"):
+        raise field_error(".budget.max_time", "is only valid for single requests; remove it")
+    return ConversationConfig(
+        system=request.system,
+        tools=tuple(tool_from_proto(f".tools[{index}]", tool) for index, tool in enumerate(request.tools)),
+        history=history_from_proto(".history", request.history),
+        budget=budget_from_proto(".budget", request.budget) if request.HasField("budget") else None,
+    )
+
+
+def history_from_proto(field: str, history: pb.HistoryPolicy) -> HistoryPolicy:
+    """Convert a history policy from protobuf.
+
+    Raises:
+        InvalidArgumentError: a limit is negative, or the strategy is not in the contract.
+    """
+    if history.strategy not in _STRATEGIES:
+        raise field_error(f"{field}.strategy", "must be a known strategy")
+    for name in ("max_turns", "max_input_tokens"):
+        if getattr(history, name) < 0:
+            raise field_error(f"{field}.{name}", "must be 0 (no separate limit) or more")
+    return HistoryPolicy(_STRATEGIES[history.strategy], history.max_turns, history.max_input_tokens)
+
+
+def history_to_proto(history: HistoryPolicy) -> pb.HistoryPolicy:
+    """Convert a history policy to protobuf."""
+    return pb.HistoryPolicy(
+        strategy=pb.HistoryStrategy.Value(f"HISTORY_STRATEGY_{history.strategy.name}"),
+        max_turns=history.max_turns,
+        max_input_tokens=history.max_input_tokens,
+    )
+
+
+def check_turn_prompt(prompt: pb.Prompt) -> None:
+    """Reject a prompt that sets what its conversation already fixes.
+
+    Raises:
+        InvalidArgumentError: it has a system text, tools, or an answer.
+    """
+    for name in ("system", "tools"):
+        if getattr(prompt, name):
+            raise field_error(f".prompt.{name}", "must be empty: the conversation defines it")
+    for index, message in enumerate(prompt.messages):
+        if message.role == pb.CHAT_ROLE_ASSISTANT:
+            raise field_error(
+                f".prompt.messages[{index}].role",
+                "must not be CHAT_ROLE_ASSISTANT: the conversation already contains its answers",
+            )
+
+
+def pending_turn_from_proto(request: pb.GenerateRequest | pb.GenerateObjectRequest) -> PendingTurn:
+    """Convert the next turn of a conversation from protobuf.
+
+    Raises:
+        InvalidArgumentError: a field is wrong, or belongs to the conversation and not to its turns.
+    """
+    check_turn_prompt(request.prompt)
+    return PendingTurn(
+        conversation_id=request.conversation_id,
+        named=request_key_from_proto(request),
+        request=request_from_proto(request),
+        expected_turn_count=request.expected_turn_count if request.HasField("expected_turn_count") else None,
+    )
+
+
+def conversations_to_proto(page: Page[StoredConversation]) -> pb.ListConversationsResponse:
+    """Convert a page of conversations to protobuf."""
+    return pb.ListConversationsResponse(
+        conversations=map(conversation_to_proto, page.items), next_page_token=page.next_page_token
+    )
+
+
+def conversation_to_proto(conversation: StoredConversation) -> pb.Conversation:
+    """Convert a conversation, without its turns, to protobuf."""
+    charter = conversation.charter
+    return pb.Conversation(
+        conversation_id=conversation.conversation_id,
+        system=charter.system,
+        tools=map(tool_to_proto, charter.tools),
+        turn_count=conversation.turn_count,
+        history=history_to_proto(charter.history),
+        parent_conversation_id=conversation.parent_id or "",
+        parent_turn_count=conversation.parent_turn_count,
+        usage=spent_to_proto(conversation.spent),
+        budget=None if charter.budget is None else budget_to_proto(charter.budget),
+        create_time=time_to_proto(conversation.created),
+        update_time=time_to_proto(conversation.updated),
+    )
+
+
+def turns_to_proto(page: Page[StoredTurn]) -> pb.ListConversationTurnsResponse:
+    """Convert a page of turns to protobuf."""
+    turns = [
+        pb.ConversationTurn(
+            turn=turn.number,
+            messages=map(message_to_proto, turn.turn.said),
+            completion=completion_to_proto(turn.turn.completion),
+            commit_time=time_to_proto(turn.committed),
+        )
+        for turn in page.items
+    ]
+    return pb.ListConversationTurnsResponse(turns=turns, next_page_token=page.next_page_token)
+
+
+def time_to_proto(microseconds: int) -> Timestamp:
+    """Convert microseconds since 1970 to a protobuf timestamp."""
+    timestamp = Timestamp()
+    timestamp.FromMicroseconds(microseconds)
+    return timestamp
+
+
+def models_to_proto(page: Page[ListedModel]) -> pb.ListModelsResponse:
+    """Convert a page of models to protobuf."""
+    return pb.ListModelsResponse(
+        models=map(_model_to_proto, page.items), next_page_token=page.next_page_token
+    )
+
+
+def _model_to_proto(model: ListedModel) -> pb.Model:
+    data = model.data
+    capabilities = [
+        pb.ModelCapability.Value(f"MODEL_CAPABILITY_{capability.name}") for capability in data.capabilities
+    ]
+    return pb.Model(
+        name=model.name,
+        provider=data.provider,
+        capabilities=sorted(capabilities),
+        context_tokens=data.context_tokens,
+        max_output_tokens=data.max_output_tokens,
+        prices=[each for price in data.prices for each in _prices_to_proto(price, data)],
+        is_default=model.is_default,
+    )
+
+
+def _prices_to_proto(price: Price, data: ModelData) -> Iterator[pb.ModelPrice]:
+    """Yield one message per cache lifetime with a write price, or one for all."""
+    effective = None
+    if price.effective is not None:
+        effective = Timestamp()
+        effective.FromDatetime(datetime.combine(price.effective, time(), UTC))
+    ttls = list(price.cache_write) or [""]
+    for ttl in ttls:
+        yield pb.ModelPrice(
+            effective_time=effective,
+            input_token=_dollars_to_proto(price.input),
+            output_token=_dollars_to_proto(price.output),
+            cache_read_token=_dollars_to_proto(price.cache_read),
+            cache_write_token=_dollars_to_proto(price.cache_write.get(ttl, price.input)),
+            min_input_tokens=price.min_input_tokens,
+            cache_ttl=None if ttl == ttls[0] else Duration(seconds=data.cache.ttls[ttl]),
+            peak=price.peak is not None,
+        )
+
+
+def _dollars_to_proto(pico_units: int) -> common.Money:
+    return common.Money(currency_code="USD", pico_units=pico_units)
+
+
+_DIMENSIONS = {pb.UsageDimension.Value(f"USAGE_DIMENSION_{each.name}"): each for each in UsageDimension}
+
+
+def query_from_proto(request: pb.GetUsageRequest) -> UsageQuery:
+    """Convert a usage query from protobuf.
+
+    Raises:
+        InvalidArgumentError: a dimension is not in the contract, or a time is invalid.
+    """
+    for index, dimension in enumerate(request.group_by):
+        if dimension not in _DIMENSIONS:
+            raise field_error(f".group_by[{index}]", "must be a known dimension")
+    return UsageQuery(
+        start=_time_from_proto(".start_time", request.start_time) if request.HasField("start_time") else None,
+        end=_time_from_proto(".end_time", request.end_time) if request.HasField("end_time") else None,
+        group_by=tuple(dict.fromkeys(_DIMENSIONS[dimension] for dimension in request.group_by)),
+        provider=request.provider,
+        model=request.model,
+        conversation_id=request.conversation_id,
+    )
+
+
+def usage_page_to_proto(page: Page[UsageRow]) -> pb.GetUsageResponse:
+    """Convert a page of usage sums to protobuf."""
+    return pb.GetUsageResponse(rows=map(_row_to_proto, page.items), next_page_token=page.next_page_token)
+
+
+def _row_to_proto(row: UsageRow) -> pb.UsageRow:
+    day = None
+    if row.group.day is not None:
+        day = Timestamp()
+        day.FromDatetime(row.group.day)
+    return pb.UsageRow(
+        provider=row.group.provider,
+        model=row.group.model,
+        conversation_id=row.group.conversation_id,
+        day=day,
+        usage=spent_to_proto(row.spent),
+        response_cache_hits=row.hits,
+    )
+
+
+def _time_from_proto(field: str, timestamp: Timestamp) -> datetime:
+    try:
+        return timestamp.ToDatetime(UTC)
+    except (ValueError, OverflowError):
+        raise field_error(field, "must be a time between the years 1 and 9999") from None

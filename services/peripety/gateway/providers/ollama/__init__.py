@@ -1,5 +1,0 @@
-"""Ollama's own API."""
-
-from peripety.gateway.providers.ollama.wire import OllamaWire
-
-__all__ = ["OllamaWire"]

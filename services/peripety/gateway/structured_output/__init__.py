@@ -1,0 +1,1 @@
+"""JSON answers: incremental parsing, repair, validation."""

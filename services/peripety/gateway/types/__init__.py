@@ -1,0 +1,1 @@
+"""Neutral types of requests, messages and responses."""

@@ -1,0 +1,48 @@
+"""Scripted LLM: a server that emulates the wire formats and the rules of model providers.
+
+scenario = ScenarioBuilder().respond_to("hello", "Hello!").build()
+with Simulator(scenario) as simulator:
+    assert simulator.execute("hello there").text == "Hello!"
+    simulator.captured.assert_received("hello")
+"""
+
+from peripety.llmsim.in_process import (
+    Event,
+    FinishedEvent,
+    InterruptedAnswerError,
+    ReasoningDeltaEvent,
+    RefusalDeltaEvent,
+    SimAnswer,
+    TextDeltaEvent,
+    ToolCallDeltaEvent,
+    UnreadableAnswerError,
+)
+from peripety.llmsim.script.files import ScriptBuilder, load_script, parse_script, write_script
+from peripety.llmsim.script.types import Fault, Script
+from peripety.llmsim.simulator import Simulator
+from peripety.llmsim.types import ApiError, ApiErrorKind, BilledUsage, SimStopReason, SimTool, SimToolCall
+
+__all__ = [
+    "SimAnswer",
+    "ApiError",
+    "ApiErrorKind",
+    "Event",
+    "Fault",
+    "FinishedEvent",
+    "InterruptedAnswerError",
+    "ReasoningDeltaEvent",
+    "RefusalDeltaEvent",
+    "Script",
+    "ScriptBuilder",
+    "Simulator",
+    "SimStopReason",
+    "TextDeltaEvent",
+    "SimTool",
+    "SimToolCall",
+    "ToolCallDeltaEvent",
+    "UnreadableAnswerError",
+    "BilledUsage",
+    "load_script",
+    "parse_script",
+    "write_script",
+]

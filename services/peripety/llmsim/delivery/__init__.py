@@ -1,0 +1,1 @@
+"""When each chunk is sent and how a response ends."""

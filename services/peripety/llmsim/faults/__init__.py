@@ -1,0 +1,1 @@
+"""Faults: kinds and injection."""

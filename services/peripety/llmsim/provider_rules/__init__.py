@@ -1,0 +1,1 @@
+"""Provider rules for tokens, caches, limits and bills, as dated data."""

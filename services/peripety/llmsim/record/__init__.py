@@ -1,0 +1,1 @@
+"""Recording proxy: a real provider's answers as a script."""

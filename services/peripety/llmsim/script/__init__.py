@@ -1,0 +1,1 @@
+"""Script files: types, schema, source positions."""

@@ -1,1 +1,0 @@
-"""Mutation operators for documents and JSONLogic expressions, shared by policies and scenarios."""

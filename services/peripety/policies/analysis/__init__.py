@@ -1,1 +1,0 @@
-"""Static analysis of policies: proofs and witnesses over all possible requests, without sampling."""

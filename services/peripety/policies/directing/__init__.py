@@ -1,1 +1,0 @@
-"""Coverage generation: scenarios for coverage gaps, and minimal suites."""

@@ -1,1 +1,0 @@
-"""Conversion between policy types and protobuf messages."""

@@ -1,1 +1,0 @@
-"""Verification of scenarios on the engine: results, masked rules and coverage."""

@@ -1,0 +1,1 @@
+"""Policies: rules for tool calls from a written policy, verified."""

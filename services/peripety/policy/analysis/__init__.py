@@ -1,0 +1,1 @@
+"""Decision diagrams, equivalence, differences, lint."""

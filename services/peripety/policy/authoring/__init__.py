@@ -1,0 +1,1 @@
+"""Authoring loop: rules and scenarios from models, judged by the engine."""

@@ -1,0 +1,407 @@
+"""Policy compiler: the phases from a written policy to rules that pass their test scenarios."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from itertools import zip_longest
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from peripety.core.concurrency import closing
+from peripety.engine import compile_policy
+from peripety.errors import Finding, PeripetyError, Severity, SpecError
+from peripety.policy.authoring.judge import JudgePool, describe_failures
+from peripety.policy.authoring.rule_author import RuleAuthor, Rulebook, make_document
+from peripety.policy.authoring.rule_repair import RuleRepairLoop
+from peripety.policy.authoring.run_context import (
+    BUDGET_EXHAUSTED_CODE,
+    ENGINE_ACTOR,
+    BudgetedGateway,
+    RunContext,
+    RunFailedError,
+    ToolBatch,
+    is_response_error,
+    order_fingerprint,
+    run_concurrently,
+    split_batches,
+)
+from peripety.policy.authoring.scenario_authors import ScenarioAuthorPool
+from peripety.policy.authoring.scenario_suite import (
+    ScenarioSuite,
+    evaluate_scenarios,
+    finalize,
+    uncovered_sentences,
+)
+from peripety.policy.types import (
+    CompilePhase,
+    PolicyCompiled,
+    PolicyCompileFailed,
+    RulesWritten,
+    ScenarioFeedback,
+    ScenariosVerified,
+    ScenariosWritten,
+    VerificationReport,
+)
+from peripety.policy.validation import check_order
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeVar
+
+    from peripety.engine import Policy
+    from peripety.gateway.types.response import ModelGateway
+    from peripety.policy.authoring.run_context import ArtifactCache
+    from peripety.policy.authoring.scenario_authors import AuthorContribution
+    from peripety.policy.authoring.scenario_suite import FinalSuite
+    from peripety.policy.types import (
+        AuditEntry,
+        CompileEvent,
+        CompileOrder,
+        DiscardedScenario,
+        ScenarioResult,
+        TestScenario,
+    )
+
+    T = TypeVar("T")
+
+
+class PolicyCompiler:
+    """Compiler of written policies.
+
+    Args:
+        gateway: the model gateway.
+        artifacts: the cache of model output per batch.
+    """
+
+    def __init__(self, gateway: ModelGateway, artifacts: ArtifactCache) -> None:
+        self._gateway = gateway
+        self._artifacts = artifacts
+
+    def fingerprint(self, order: CompileOrder) -> str:
+        """Return a digest of all inputs of an order, except for the default model."""
+        return order_fingerprint(order)
+
+    async def compile(self, order: CompileOrder) -> AsyncIterator[CompileEvent]:
+        """Write rules and scenarios, and repair both until they agree.
+
+        Leaving the iteration early stops all work.
+
+        Yields:
+            Events, with `Compiled` or `Failed` as the last one.
+
+        Raises:
+            InvalidArgumentError: the order is invalid; the violations name its fields.
+            PeripetyError: as raised by `ModelGateway.stream`, except for invalid responses and an exhausted
+                budget.
+        """
+        await asyncio.to_thread(check_order, order)
+        gateway = BudgetedGateway(self._gateway, order.limits.budget)
+        run = _CompileRun(RunContext(order, gateway, self._artifacts))
+        async with closing(run.events()) as events:
+            async for event in events:
+                yield event
+
+
+class _CompileRun:
+    """One order in progress."""
+
+    def __init__(self, context: RunContext) -> None:
+        order = context.order
+        self._context = context
+        self._order = order
+        self._author = RuleAuthor(context.gateway, order, context.artifacts)
+        self._authors = ScenarioAuthorPool(context)
+        self._repairs = RuleRepairLoop(context, self._author)
+        foundation = compile_policy(make_document(order, order.tools, []))
+        self._suite = ScenarioSuite(foundation, order.tools, order.handwritten, context.warn)
+        self._panel = JudgePool(context, self._suite)
+        self._report: VerificationReport | None = None
+        self._book: Rulebook
+        self._policy: Policy | None = None
+
+    async def events(self) -> AsyncIterator[CompileEvent]:
+        """Yield all events of the run."""
+        findings: tuple[Finding, ...] = ()
+        try:
+            async with closing(self._phases()) as events:
+                async for event in events:
+                    yield event
+        except RunFailedError as given_up:
+            findings = given_up.findings
+        except PeripetyError as error:
+            if error.code != BUDGET_EXHAUSTED_CODE:
+                raise
+            findings = (Finding(BUDGET_EXHAUSTED_CODE, "", error.message),)
+        if findings:
+            yield self._failed(findings)
+
+    def _failed(self, findings: tuple[Finding, ...]) -> PolicyCompileFailed:
+        return PolicyCompileFailed(
+            (*findings, *self._context.warnings),
+            self._policy.document if self._policy else b"",
+            self._suite.scenarios,
+            self._report,
+            tuple(self._context.audit),
+            self._context.gateway.spent,
+        )
+
+    async def _phases(self) -> AsyncIterator[CompileEvent]:
+        for phase in (self._write_rules, self._write_scenarios, self._rounds, self._measure):
+            async with closing(phase()) as events:
+                async for event in events:
+                    yield event
+
+    # ---- write
+
+    async def _write_rules(self) -> AsyncIterator[CompileEvent]:
+        own = self._batches()
+        written = _BatchWork(own, self._author.write)
+        async for name, share in written.done():
+            yield self._context.progress(CompilePhase.RULES, f"rules for {name}", share)
+        self._book = Rulebook(self._order, written.results())
+        self._policy = await asyncio.to_thread(_compile_rulebook, self._book)
+        yield RulesWritten(self._policy.document)
+
+    async def _write_scenarios(self) -> AsyncIterator[CompileEvent]:
+        written = _BatchWork(self._batches(), self._authors.write)
+        async for name, share in written.done():
+            yield self._context.progress(CompilePhase.SCENARIOS, f"scenarios for {name}", share)
+        self._authors.begun(written.results())
+        if self._order.handwritten:
+            yield ScenariosWritten(self._order.handwritten)
+        contributions = self._authors.contributions
+        found = await asyncio.to_thread(self._suite.sift, _collect_scenarios(contributions))
+        self._suite.take(found.kept)
+        for contribution in contributions:
+            yield ScenariosWritten(contribution.scenarios, contribution.turn)
+        count = len(found.discarded)
+        yield self._context.progress(CompilePhase.FILTERING, f"{count} scenarios cannot be run")
+        for entry in self._discarded(found.discarded):
+            yield entry
+
+    def _batches(self) -> tuple[ToolBatch, ...]:
+        return split_batches(self._order.tools, self._order.limits.tools_per_batch)
+
+    def _discarded(self, discarded: Iterable[DiscardedScenario]) -> Iterator[AuditEntry]:
+        """Record discarded scenarios in the audit log, and as feedback for their authors."""
+        thrown = tuple(discarded)
+        self._authors.tell(ScenarioFeedback(discarded=thrown), ())
+        for one in thrown:
+            yield self._context.note(ENGINE_ACTOR, one)
+
+    # ---- repair
+
+    async def _rounds(self) -> AsyncIterator[CompileEvent]:
+        """Verify, judge and repair, until every scenario passes or no change is left to try."""
+        limits = self._order.limits
+        judged = _JudgedState()
+        for number in range(limits.repairs + 1):
+            self._context.round = number
+            results = await self._verified()
+            yield self._verified_event(results)
+            shown = [*self._to_judge(results, judged)]
+            judged = _JudgedState(
+                frozenset(result.scenario.description for result in results),
+                tuple(section.rules for section in self._book.sections),
+            )
+            rounds = limits.probe_rounds if number == 0 else min(1, limits.probe_rounds)
+            async with closing(
+                self._panel.hear(self._book, self._now, shown, rounds if limits.probes else 0)
+            ) as events:
+                async for event in events:
+                    yield event
+            ruling = self._panel.ruling
+            self._suite.correct(ruling.corrections)
+            self._authors.tell(self._found_out(), self._suite.scenarios)
+            if number == limits.repairs or not (ruling.problems or self._authors.are_wanted):
+                break
+            before = (self._now.policy_hash, self._suite.scenarios)
+            async with closing(self._repair()) as events:
+                async for event in events:
+                    yield event
+            is_stuck = before == (self._now.policy_hash, self._suite.scenarios)
+            if is_stuck and not (ruling.corrections or self._repairs.are_refused):
+                break
+        results = await self._verified()
+        failures = [result for result in results if not result.passed]
+        if failures:
+            yield self._verified_event(results)
+            raise RunFailedError(describe_failures(failures, self._panel.contested, self._repairs.opinions))
+
+    def _to_judge(self, results: Iterable[ScenarioResult], judged: _JudgedState) -> Iterator[ScenarioResult]:
+        """Yield the results of batches with failures, new scenarios or changed rules."""
+        known = [*results]
+        place_of = self._book.place_of
+        stirred = {
+            place_of(result.scenario.request)
+            for result in known
+            if not result.passed or result.scenario.description not in judged.descriptions
+        }
+        before = zip_longest(self._book.sections, judged.rules)
+        stirred |= {place for place, (section, rules) in enumerate(before) if section.rules != rules}
+        is_asked = any(not result.passed for result in known) or self._order.limits.probes
+        for result in known if is_asked else ():
+            if place_of(result.scenario.request) in stirred:
+                yield result
+
+    def _found_out(self) -> ScenarioFeedback:
+        """Return the feedback of the last judgement for the scenario authors.
+
+        If corrected scenarios are to be replaced, those that still fail are left out: the rules have to meet
+        them first.
+        """
+        ruling = self._panel.ruling
+        failing = {scenario.description for scenario in ruling.problems}
+        corrections = (
+            correction
+            for correction in ruling.corrections
+            if not (self._order.replace_corrected and correction.scenario_description in failing)
+        )
+        return ScenarioFeedback(tuple(corrections), (), self._panel.probes)
+
+    async def _repair(self) -> AsyncIterator[CompileEvent]:
+        async with closing(self._authors.replace()) as steps:
+            async for step in steps:
+                yield step
+        for event in self._merged(self._authors.contributions):
+            yield event
+        mending = self._repairs.mend(self._book, self._now, self._suite, self._panel.ruling.problems)
+        async with closing(mending) as events:
+            async for event in events:
+                yield event
+        self._book, self._policy = self._repairs.book, self._repairs.policy
+
+    def _merged(self, contributions: Iterable[AuthorContribution]) -> Iterator[CompileEvent]:
+        answered = [*contributions]
+        discarded = self._suite.replace(
+            ScenarioFeedback(
+                tuple(one for contribution in answered for one in contribution.feedback.corrections),
+                tuple(one for contribution in answered for one in contribution.feedback.discarded),
+            ),
+            _collect_scenarios(answered),
+            replace_corrected=self._order.replace_corrected,
+        )
+        for contribution in answered:
+            yield ScenariosWritten(contribution.scenarios, contribution.turn)
+        yield from self._discarded(discarded)
+
+    async def _verified(self) -> tuple[ScenarioResult, ...]:
+        results = await asyncio.to_thread(evaluate_scenarios, self._now, self._suite.scenarios)
+        self._report = VerificationReport(results)
+        return results
+
+    def _verified_event(self, results: tuple[ScenarioResult, ...]) -> ScenariosVerified:
+        return ScenariosVerified(self._context.round, VerificationReport(results))
+
+    @property
+    def _now(self) -> Policy:
+        assert self._policy is not None  # noqa: S101 - rules are written first
+        return self._policy
+
+    # ---- measure
+
+    async def _measure(self) -> AsyncIterator[CompileEvent]:
+        yield self._context.progress(CompilePhase.MEASURING, "selecting the scenarios that add coverage")
+        suite = await self._finished()
+        for warning in suite.findings():
+            self._context.warn(warning)
+        if suite.directed:
+            yield ScenariosWritten(suite.directed)
+        for warning in uncovered_sentences(self._order.constitution, self._now.rules):
+            self._context.warn(warning)
+        if any(self._panel.doubted.values()):
+            message = "a judge is not satisfied, though every scenario passes"
+            self._context.warn(Finding("POLICY_DOUBTED", "", message, Severity.WARNING))
+        yield PolicyCompiled(
+            self._now.document,
+            suite.scenarios,
+            suite.report,
+            tuple(self._context.audit),
+            self._context.gateway.spent,
+            self._authors.turns,
+            tuple(self._context.warnings),
+        )
+
+    async def _finished(self) -> FinalSuite:
+        """Return the final suite within the time limit; leaving the iteration stops the work."""
+        order, gateway, is_left = self._order, self._context.gateway, Event()
+        try:
+            return await asyncio.to_thread(
+                finalize,
+                self._now,
+                self._suite.scenarios,
+                directed=order.directed,
+                mutation=order.mutation,
+                is_late=lambda: is_left.is_set() or gateway.is_late,
+            )
+        finally:
+            is_left.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedState:
+    """The previous input of the judges: descriptions of scenarios, and the rules of each batch."""
+
+    descriptions: frozenset[str] = frozenset()
+    rules: tuple[Sequence[Mapping[str, Any]], ...] = ()
+
+
+class _BatchWork:
+    """Concurrent writing for many batches, with results in the order of the batches."""
+
+    def __init__(
+        self, own: tuple[ToolBatch, ...], write: Callable[[ToolBatch], Coroutine[Any, Any, tuple[T, ...]]]
+    ) -> None:
+        self._batches = own
+        self._write = write
+        self._written: dict[int, Any] = {}
+        self._failed: dict[int, PeripetyError] = {}
+
+    async def done(self) -> AsyncIterator[tuple[str, float]]:
+        """Run the work, and yield each finished batch with the completed share."""
+        async with closing(run_concurrently([self._write(batch) for batch in self._batches])) as pieces:
+            async for number, piece in pieces:
+                if isinstance(piece, PeripetyError):
+                    self._failed[number] = piece
+                else:
+                    self._written[number] = piece
+                share = (len(self._written) + len(self._failed)) / len(self._batches)
+                yield self._batches[number].name, share
+
+    def results(self) -> list[Any]:
+        """Return the results in the order of the batches.
+
+        Raises:
+            GivenUpError: some batches failed; the findings name them.
+            PeripetyError: all batches failed for a reason other than the response, or the budget is
+                exhausted.
+        """
+        errors = [self._failed[number] for number in sorted(self._failed)]
+        for error in errors:
+            if error.code == BUDGET_EXHAUSTED_CODE:
+                raise error
+        if errors and not self._written and not any(map(is_response_error, errors)):
+            raise errors[0]
+        if errors:
+            raise RunFailedError(
+                tuple(
+                    Finding(
+                        "BATCH_FAILED", "", f"{self._batches[number].name}: {self._failed[number].message}"
+                    )
+                    for number in sorted(self._failed)
+                )
+            )
+        return [piece for number in sorted(self._written) for piece in self._written[number]]
+
+
+def _collect_scenarios(contributions: Iterable[AuthorContribution]) -> list[TestScenario]:
+    return [scenario for contribution in contributions for scenario in contribution.scenarios]
+
+
+def _compile_rulebook(book: Rulebook) -> Policy:
+    try:
+        return book.policy()
+    except SpecError as error:
+        findings = (Finding("RULES_INVALID", found.path, found.message) for found in error.findings)
+        raise RunFailedError(tuple(findings)) from None

@@ -1,0 +1,233 @@
+"""System texts, answer schemas, parsers of answers.
+
+Response schemas of the authoring prompts, and parsers of the responses.
+
+System texts of the authoring prompts: instructions, followed by the material as JSON.
+
+System prompts of the policy authors and judges.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from peripety.core.text_files import read_prompt, read_prompts
+from peripety.engine.policies.types import ToolRequest
+from peripety.engine.schemas import POLICY_SPEC, schema_document
+from peripety.gateway.conversations.conversation import Conversation
+from peripety.gateway.types.request import CacheConfig, GenerationOptions
+from peripety.policy.types import Expectation, ScenarioOrigin, TestScenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from peripety.gateway.types.response import ModelGateway
+    from peripety.policy.types import AnnotatedTool, CompileOrder
+
+
+RULES_SCHEMA_NAME = "policy_rules"
+SCENARIOS_SCHEMA_NAME = "policy_scenarios"
+JUDGEMENT_SCHEMA_NAME = "policy_judgement"
+PATCHES_SCHEMA_NAME = "policy_patches"
+
+_EXPECTATIONS = [expectation.value for expectation in Expectation]
+_SENTENCE = {"type": "string", "minLength": 1, "maxLength": 500}
+_TEXT = {"type": "string", "maxLength": 4_000}
+
+
+def rules_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
+    """Return the schema of rules for tools of one server, limited to existing tools and argument roles."""
+    return _object_schema(
+        {"rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}}}
+    ) | _rule_definitions(tools)
+
+
+def patches_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
+    """Return the schema of a patch of the rules for some tools."""
+    operation = _object_schema(
+        {
+            "op": {"enum": ["update", "add", "delete"]},
+            "rule_id": {"type": "string"},
+            "rule": {"$ref": "#/$defs/Rule"},
+            "after": {"type": "string"},
+        },
+        optional=("rule", "after"),
+    )
+    operations = {"type": "array", "items": operation}
+    return _object_schema({"reasoning": _TEXT, "operations": operations}) | _rule_definitions(tools)
+
+
+def scenarios_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
+    """Return the schema of test scenarios, limited to the servers and names of the given tools."""
+    return _object_schema({"scenarios": {"type": "array", "items": _scenario_schema(tools)}})
+
+
+def judgement_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
+    """Return the schema of a judgement. Fault is attributed in fields, never in prose."""
+    attribution = _object_schema(
+        {
+            "description": {"type": "string"},
+            "blame": {"enum": ["rule", "scenario", "both"]},
+            "corrected_decision": {"enum": _EXPECTATIONS},
+            "reasoning": _TEXT,
+        },
+        optional=("corrected_decision",),
+    )
+    return _object_schema(
+        {
+            "satisfied": {"type": "boolean"},
+            "attributions": {"type": "array", "items": attribution},
+            "probes": {"type": "array", "items": _scenario_schema(tools)},
+        }
+    )
+
+
+def parse_scenarios(
+    scenarios: Iterable[Mapping[str, Any]], source: ScenarioOrigin
+) -> tuple[TestScenario, ...]:
+    """Parse the scenarios of a response that is valid against its schema."""
+    return tuple(
+        TestScenario(
+            scenario["description"],
+            ToolRequest(
+                scenario["request"]["server_name"],
+                scenario["request"]["tool_name"],
+                scenario["request"]["arguments"],
+                tuple(scenario["request"].get("roles", ())),
+            ),
+            Expectation(scenario["expected_decision"]),
+            scenario["reasoning"],
+            source,
+        )
+        for scenario in scenarios
+    )
+
+
+def _scenario_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
+    request = _object_schema(
+        {
+            "server_name": {"enum": _unique_names(tool.server_name for tool in tools)},
+            "tool_name": {"enum": _unique_names(tool.tool_name for tool in tools)},
+            "arguments": {"type": "object"},
+            "roles": {"type": "array", "items": {"type": "string"}},
+        },
+        optional=("roles",),
+    )
+    return _object_schema(
+        {
+            "description": _SENTENCE,
+            "request": request,
+            "expected_decision": {"enum": _EXPECTATIONS},
+            "reasoning": _TEXT,
+        }
+    )
+
+
+def _rule_definitions(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
+    """Return the definitions of rules from the policy schema, without the fixed server name."""
+    known = copy.deepcopy(schema_document(POLICY_SPEC)["$defs"])
+    parts = {name: known[name] for name in ("Rule", "Condition", "Matcher", "JsonValue")}
+    condition, matcher = parts["Condition"]["properties"], parts["Matcher"]["properties"]
+    del condition["servers"]
+    condition["tools"]["items"] = {"enum": _unique_names(tool.tool_name for tool in tools)}
+    roles = _unique_names(role for tool in tools for _, role in tool.argument_roles)
+    if roles:
+        condition["argument_roles"]["items"] = matcher["argument_roles"]["items"] = {"enum": roles}
+    else:
+        del condition["argument_roles"], condition["arguments"], parts["Matcher"]
+    return {"$defs": parts}
+
+
+def _object_schema(properties: dict[str, Any], optional: Sequence[str] = ()) -> dict[str, Any]:
+    required = [name for name in properties if name not in optional]
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _unique_names(names: Iterable[str]) -> list[str]:
+    return [*dict.fromkeys(names)]
+
+
+prompt = partial(read_prompt, "peripety.policy")
+prompts = partial(read_prompts, "peripety.policy")
+
+
+MAX_OUTPUT_TOKENS = 8_192
+"""Output token limit of a response; larger responses are split into smaller batches."""
+
+_EXPECTED_TURNS = 3
+
+
+def authoring_system_text(name: str, about: Mapping[str, Any]) -> str:
+    """Return a system text: a prompt, with the material as a JSON object in its last line."""
+    return f"{prompt(name)}\n{to_compact_json(about)}"
+
+
+def start_conversation(gateway: ModelGateway, system: str, model: str | None) -> Conversation:
+    """Return a new conversation whose prefix a provider can cache.
+
+    Args:
+        gateway: the model gateway.
+        system: its system text.
+        model: as in `GenerateRequest.model`.
+    """
+    cache = CacheConfig(expected_reuse=_EXPECTED_TURNS)
+    return Conversation(
+        gateway,
+        system,
+        options=GenerationOptions(model=model, max_output_tokens=MAX_OUTPUT_TOKENS, cache=cache),
+    )
+
+
+def prompt_material(order: CompileOrder, tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
+    """Return the material of prompts about some tools."""
+    return {
+        "constitution": order.constitution,
+        "tools": [tool_to_document(tool) for tool in tools],
+        "invariants": [*order.invariants],
+        "lists": dict(order.lists),
+    }
+
+
+def tool_to_document(tool: AnnotatedTool) -> dict[str, Any]:
+    """Return a tool as in a policy document, without unset members."""
+    document: dict[str, Any] = {"server_name": tool.server_name, "tool_name": tool.tool_name}
+    if tool.description:
+        document["description"] = tool.description
+    if tool.input_schema is not None:
+        document["input_schema"] = tool.input_schema
+    if tool.argument_roles:
+        document["argument_roles"] = [{"path": path, "role": role} for path, role in tool.argument_roles]
+    if tool.read_only:
+        document["read_only"] = True
+    if tool.destructive:
+        document["destructive"] = True
+    return document
+
+
+def scenario_to_document(scenario: TestScenario) -> dict[str, Any]:
+    """Return a scenario in the form that models read and write."""
+    request = scenario.request
+    return {
+        "description": scenario.description,
+        "request": {
+            "server_name": request.server_name,
+            "tool_name": request.tool_name,
+            "arguments": dict(request.arguments),
+            "roles": [*request.roles],
+        },
+        "expected_decision": scenario.expected_decision.value,
+        "reasoning": scenario.reasoning,
+    }
+
+
+def to_compact_json(value: Any) -> str:
+    """Return JSON in one line, equal for equal values."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

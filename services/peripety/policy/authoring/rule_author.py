@@ -1,0 +1,255 @@
+"""Rules of a batch, the rule document.
+
+The policy document in progress: fixed parts, and the ordered rules of each batch.
+
+Rule author: a model call that writes the rules for the tools of a batch.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from peripety import engine
+from peripety.core.concurrency import run_in_thread_if_large
+from peripety.engine import validate_policy
+from peripety.errors import Finding, Severity
+from peripety.gateway.types.request import ResponseSchema
+from peripety.policy.authoring.prompts import (
+    RULES_SCHEMA_NAME,
+    authoring_system_text,
+    prompt_material,
+    rules_schema,
+    start_conversation,
+    to_compact_json,
+    tool_to_document,
+)
+from peripety.policy.authoring.run_context import ToolBatch, digest_key, request_in_halves
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from peripety.engine.policies.types import ToolRequest
+    from peripety.gateway.types.response import ModelGateway
+    from peripety.policy.authoring.run_context import ArtifactCache
+    from peripety.policy.types import AnnotatedTool, CompileOrder
+
+
+_MAX_NAME_LENGTH = 200
+_MAX_ID_LENGTH = 64
+_HASH_CHARACTERS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSection:
+    """The rules for the tools of one batch.
+
+    Attributes:
+        batch: the tools; the rules apply to no others.
+        rules: the rules, in order.
+    """
+
+    batch: ToolBatch
+    rules: tuple[Mapping[str, Any], ...]
+
+    def bound(self) -> RuleSection:
+        """Return the section with rules that are restricted to the tools of the batch."""
+        names = [tool.tool_name for tool in self.batch.tools]
+        own: dict[str, Any] = {"servers": [self.batch.server_name]}
+        if not self.batch.is_all:
+            own["tools"] = names
+        rules = [{**rule, "when": {**own, **rule["when"], "servers": own["servers"]}} for rule in self.rules]
+        return RuleSection(self.batch, tuple(rules))
+
+
+class Rulebook:
+    """The rules of all batches.
+
+    Args:
+        order: the order with the fixed parts.
+        sections: the rules, in the order of the document. No request matches rules of two sections.
+
+    Attributes:
+        sections: the rules, with ids that are unique in the document.
+    """
+
+    def __init__(self, order: CompileOrder, sections: Iterable[RuleSection]) -> None:
+        self._order = order
+        taken: set[str] = set()
+        self.sections = tuple([_with_unique_ids(section, taken) for section in sections])
+        self._places = {
+            (tool.server_name, tool.tool_name): place
+            for place, section in enumerate(self.sections)
+            for tool in section.batch.tools
+        }
+
+    def policy(self) -> engine.Policy:
+        """Compile the document.
+
+        Raises:
+            SpecError: the document is invalid.
+        """
+        rules = [rule for section in self.sections for rule in section.rules]
+        return engine.compile_policy(make_document(self._order, self._order.tools, rules))
+
+    def place_of(self, request: ToolRequest) -> int:
+        """Return the index of the section whose rules apply to a request; 0 for unknown tools."""
+        return self._places.get((request.server_name, request.tool_name), 0)
+
+    def first_of(self, place: int) -> int:
+        """Return the index in the document of the first rule of a section."""
+        return sum(len(section.rules) for section in self.sections[:place])
+
+    def with_rules(self, place: int, rules: Sequence[Mapping[str, Any]]) -> Rulebook:
+        """Return a copy with other rules in one section."""
+        before, own, behind = self.sections[:place], self.sections[place], self.sections[place + 1 :]
+        other = replace(own, rules=tuple(rules)).bound()
+        taken = {rule["id"] for section in (*before, *behind) for rule in section.rules}
+        return Rulebook(self._order, (*before, _with_unique_ids(other, taken), *behind))
+
+
+def make_document(
+    order: CompileOrder, tools: Sequence[AnnotatedTool], rules: Sequence[Mapping[str, Any]], **parts: Any
+) -> bytes:
+    """Return a policy document in canonical form.
+
+    Args:
+        order: the order with the fixed parts: invariants and lists.
+        tools: the tools of the document.
+        rules: its rules, in order.
+        parts: replacements of other members.
+
+    Raises:
+        InvalidArgumentError: a part is not JSON within the engine's limits.
+    """
+    digest = sha256(order.constitution.encode("utf-8", "replace")).hexdigest()
+    return engine.canonicalize(
+        {
+            "policy_version": "1.0",
+            "id": f"policy_{digest[:_HASH_CHARACTERS]}",
+            "name": _policy_name(order.constitution),
+            "tools": [tool_to_document(tool) for tool in tools],
+            "lists": dict(order.lists),
+            "invariants": [*order.invariants],
+            "rules": [*rules],
+            **parts,
+        }
+    )
+
+
+def _policy_name(constitution: str) -> str:
+    """Return the first line with text, without heading marks."""
+    lines = (line.strip("# \t\r") for line in constitution.splitlines())
+    return next(filter(None, lines), "policy")[:_MAX_NAME_LENGTH]
+
+
+def _with_unique_ids(section: RuleSection, taken: set[str]) -> RuleSection:
+    """Return a section with a number appended to each used id, and mark its ids as used."""
+    rules = []
+    for rule in section.rules:
+        name, number = rule["id"], 2
+        while name in taken:
+            ending = f"-{number}"
+            name, number = rule["id"][: _MAX_ID_LENGTH - len(ending)] + ending, number + 1
+        taken.add(name)
+        rules.append(rule if name == rule["id"] else {**rule, "id": name})
+    return replace(section, rules=tuple(rules))
+
+
+_RULES_MESSAGE = "Write the rules for the tools, following the instructions above."
+_REWRITE_MESSAGE = "The existing rules do not meet these scenarios. Write all rules again, so that they do:"
+_RULES_PATH_PREFIX = "/rules/"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRules:
+    """Rules that a model wrote.
+
+    Attributes:
+        section: the rules.
+        model: the model, as `provider/model`.
+    """
+
+    section: RuleSection
+    model: str
+
+
+class RuleAuthor:
+    """Author of rules, with one response per batch.
+
+    Args:
+        gateway: the model gateway.
+        order: the written policy.
+        artifacts: the cache of model output.
+    """
+
+    def __init__(self, gateway: ModelGateway, order: CompileOrder, artifacts: ArtifactCache) -> None:
+        self._gateway = gateway
+        self._order = order
+        self._artifacts = artifacts
+
+    async def write(self, batch: ToolBatch) -> tuple[RuleSection, ...]:
+        """Write the rules of a batch, or of its parts if one response cannot hold them; uses the cache.
+
+        Raises:
+            PeripetyError: as raised by `ModelGateway.stream`.
+        """
+        schema = rules_schema(batch.tools)
+        key = digest_key(
+            "rules", self._order.model, self._system(batch), _RULES_MESSAGE, schema, batch.is_all
+        )
+        kept = await self._artifacts.get(key)
+        if kept is not None:
+            return _sections_from_json(json.loads(kept), batch)
+        sections = [written.section for _, written in await request_in_halves(batch, self._asked)]
+        await self._artifacts.put(key, to_compact_json(_sections_to_json(sections)).encode())
+        return tuple(sections)
+
+    async def rewrite(self, batch: ToolBatch, failed: Sequence[Mapping[str, Any]]) -> WrittenRules:
+        """Write all rules of a batch again, given the scenarios that the existing ones do not meet.
+
+        Raises:
+            PeripetyError: as raised by `ModelGateway.stream`.
+        """
+        return await self._asked(batch, f"{_REWRITE_MESSAGE}\n{to_compact_json({'failed': [*failed]})}")
+
+    def _system(self, batch: ToolBatch) -> str:
+        return authoring_system_text("rules", prompt_material(self._order, batch.tools))
+
+    async def _asked(self, batch: ToolBatch, question: str = _RULES_MESSAGE) -> WrittenRules:
+        async def accept(value: Any) -> Sequence[Finding]:
+            rules = RuleSection(batch, tuple(value["rules"])).bound().rules
+            return await run_in_thread_if_large(
+                lambda: self._findings(batch, rules), len(to_compact_json(rules))
+            )
+
+        schema = ResponseSchema(RULES_SCHEMA_NAME, rules_schema(batch.tools), accept)
+        conversation = start_conversation(self._gateway, self._system(batch), self._order.model)
+        completion = await conversation.send(question, schema=schema)
+        section = RuleSection(batch, tuple((completion.value or {}).get("rules", ()))).bound()
+        return WrittenRules(section, f"{completion.provider}/{completion.model}")
+
+    def _findings(self, batch: ToolBatch, rules: Sequence[Mapping[str, Any]]) -> list[Finding]:
+        """Return the errors of the rules; invariants are left out, as they may refer to other tools."""
+        document = make_document(self._order, batch.tools, rules, invariants=[])
+        return [
+            finding
+            for finding in validate_policy(document)
+            if finding.severity is Severity.ERROR and finding.path.startswith(_RULES_PATH_PREFIX)
+        ]
+
+
+def _sections_to_json(sections: Sequence[RuleSection]) -> list[Any]:
+    """Return the stored form of sections; tools are stored as a count, in the order of the batch."""
+    return [[len(section.batch.tools), section.batch.is_all, [*section.rules]] for section in sections]
+
+
+def _sections_from_json(written: Sequence[Any], batch: ToolBatch) -> tuple[RuleSection, ...]:
+    sections, first = [], 0
+    for count, is_all, rules in written:
+        own = batch if count == len(batch.tools) else ToolBatch(batch.tools[first : first + count], is_all)
+        sections.append(RuleSection(own, tuple(rules)))
+        first += count
+    return tuple(sections)

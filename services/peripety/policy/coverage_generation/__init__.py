@@ -1,0 +1,1 @@
+"""Scenarios for what is not covered; minimal suites."""

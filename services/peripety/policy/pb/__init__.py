@@ -1,0 +1,1 @@
+"""Policy types to and from proto."""

@@ -1,0 +1,405 @@
+"""Events, reports, policies to proto.
+
+Conversion between policy types and protobuf messages.
+
+Compile events to protobuf; sequence numbers are added later.
+
+Lint issues and policy differences to protobuf.
+
+Common parts of policy messages: requests, scenarios and decisions to protobuf.
+
+Verification reports, coverage and mutation scores to protobuf.
+
+Stored policies and audit logs to protobuf.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from peripety.api.common.v1 import quality_pb2 as quality
+from peripety.api.policy.v1 import policy_pb2 as pb
+from peripety.core.idempotency.store import PendingResponse
+from peripety.engine import canonicalize
+from peripety.errors import Finding, Severity
+from peripety.gateway.pb.responses import spent_to_proto
+from peripety.gateway.types.response import UsageTotal
+from peripety.policy.types import (
+    AuditEntry,
+    CompileProgress,
+    DiscardedScenario,
+    Judgement,
+    PolicyCompileFailed,
+    RulePatch,
+    RulesWritten,
+    ScenarioCorrection,
+    ScenariosVerified,
+    ScenariosWritten,
+)
+from peripety.rpc.status import batch_items, finding_to_proto
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from peripety.api.common.v1 import common_pb2 as common
+    from peripety.core.mutation import Coverage, Mutant, MutationScore
+    from peripety.core.validation import Page
+    from peripety.engine.policies.types import DecisionResult, ToolRequest
+    from peripety.policy.compile_cache import CacheableEvent, CachedResult
+    from peripety.policy.types import (
+        CompiledPolicy,
+        CoverageGenerated,
+        DecisionChange,
+        Expectation,
+        GenerationTurn,
+        MutantBlock,
+        PolicyDifference,
+        PolicySummary,
+        RuleIssue,
+        ScenarioResult,
+        TestScenario,
+        VerificationReport,
+    )
+
+
+_ID_DIGITS = 16
+
+
+def tool_request_to_proto(request: ToolRequest) -> pb.PolicyRequest:
+    """Convert a tool call."""
+    return pb.PolicyRequest(
+        server_name=request.server_name,
+        tool_name=request.tool_name,
+        arguments=canonicalize(request.arguments),
+        roles=request.roles,
+    )
+
+
+def decision_to_proto(decided: DecisionResult) -> pb.DecisionResult:
+    """Convert a decision with its reasons."""
+    troubles = (
+        Finding(error.code, error.path, f"{error.rule_id}: {error.message}", Severity.WARNING)
+        for error in decided.errors
+    )
+    return pb.DecisionResult(
+        decision=pb.Decision.Value(f"DECISION_{decided.decision.name}"),
+        rule_id=decided.rule_id,
+        by_invariant=decided.by_invariant,
+        reasons=decided.reasons,
+        errors=map(finding_to_proto, troubles),
+    )
+
+
+def expectation_to_proto(expected: Expectation) -> pb.Expectation.ValueType:
+    """Convert an expectation."""
+    return pb.Expectation.Value(f"EXPECTATION_{expected.name}")
+
+
+def scenario_id(scenario: TestScenario) -> str:
+    """Return the id of a scenario: the given one, or a digest of its description."""
+    named = sha256(scenario.description.encode()).hexdigest()[:_ID_DIGITS]
+    return scenario.scenario_id or f"scn_{named}"
+
+
+def scenario_to_proto(written: TestScenario) -> pb.PolicyScenario:
+    """Convert a scenario."""
+    return pb.PolicyScenario(
+        scenario_id=scenario_id(written),
+        description=written.description,
+        request=tool_request_to_proto(written.request),
+        expected=expectation_to_proto(written.expected_decision),
+        reasoning=written.reasoning,
+        source=pb.ScenarioSource.Value(f"SCENARIO_SOURCE_{written.source.name}"),
+        rule_id=written.rule_id,
+    )
+
+
+def scenarios_to_proto(written: Iterable[TestScenario]) -> list[pb.PolicyScenario]:
+    """Convert scenarios."""
+    return [*map(scenario_to_proto, written)]
+
+
+def rule_patch_to_proto(patch: RulePatch) -> pb.RulePatch:
+    """Convert a change of a rule."""
+    return pb.RulePatch(
+        kind=pb.RulePatchKind.Value(f"RULE_PATCH_KIND_{patch.kind.name}"),
+        rule_id=patch.rule_id,
+        before=None if patch.before is None else canonicalize(patch.before),
+        after=None if patch.after is None else canonicalize(patch.after),
+        position=patch.position,
+        reasoning=patch.reasoning,
+    )
+
+
+def findings_to_proto(found: Iterable[Finding]) -> list[common.Finding]:
+    """Convert findings."""
+    return [*map(finding_to_proto, found)]
+
+
+_MAX_EXAMPLES = 100
+"""Limit of listed examples."""
+
+
+def verification_to_proto(report: VerificationReport) -> pb.VerificationReport:
+    """Convert a verification report."""
+    failed = len(report.failures)
+    return pb.VerificationReport(
+        passed=len(report.results) - failed,
+        failed=failed,
+        results=results_to_proto(report.results),
+        coverage=coverage_to_proto(report.coverage),
+        mutation=None if report.mutation is None else mutation_score_to_proto(report.mutation),
+    )
+
+
+def results_to_proto(found: Iterable[ScenarioResult]) -> list[pb.ScenarioResult]:
+    """Convert results of scenarios."""
+    return [
+        pb.ScenarioResult(
+            scenario_id=scenario_id(result.scenario),
+            passed=result.passed,
+            actual=decision_to_proto(result.actual),
+            masked_rule_id=result.masked_rule_id,
+        )
+        for result in found
+    ]
+
+
+def coverage_to_proto(kinds: Iterable[Coverage]) -> list[quality.Coverage]:
+    """Convert coverage by kind."""
+    return [
+        quality.Coverage(
+            kind=one.kind,
+            covered=one.covered,
+            reachable=one.reachable,
+            uncovered=one.uncovered[:_MAX_EXAMPLES],
+            unreachable=one.unreachable[:_MAX_EXAMPLES],
+        )
+        for one in kinds
+    ]
+
+
+def mutation_score_to_proto(score: MutationScore) -> quality.MutationScore:
+    """Convert a mutation score."""
+    return quality.MutationScore(
+        killed=score.killed,
+        survived=score.survived,
+        equivalent=score.equivalent,
+        score=score.score,
+        survivors=map(_mutant_to_proto, score.survivors[:_MAX_EXAMPLES]),
+    )
+
+
+def mutants_to_proto(done: MutantBlock) -> Iterator[pb.RunMutationTestsResponse.Mutants]:
+    """Yield mutants in as few messages as the size limit allows."""
+    for some in batch_items(map(_mutant_to_proto, done.mutants)):
+        yield pb.RunMutationTestsResponse.Mutants(mutants=some, total=done.total)
+
+
+def covered_to_proto(found: CoverageGenerated) -> pb.GenerateCoverageScenariosResponse.Covered:
+    """Convert the final result of coverage generation."""
+    return pb.GenerateCoverageScenariosResponse.Covered(
+        coverage=coverage_to_proto(found.coverage), mutation=mutation_score_to_proto(found.mutation)
+    )
+
+
+def _mutant_to_proto(mutant: Mutant) -> quality.Mutant:
+    return quality.Mutant(
+        mutant_id=mutant.mutant_id,
+        operator=mutant.operator,
+        path=mutant.path,
+        before=mutant.before,
+        after=mutant.after,
+        outcome=quality.MutantOutcome.Value(f"MUTANT_OUTCOME_{mutant.outcome.name}"),
+        killed_by=mutant.killed_by[:_MAX_EXAMPLES],
+    )
+
+
+def policy_to_proto(stored: CompiledPolicy) -> pb.CompiledPolicy:
+    """Convert a stored policy."""
+    compiled = stored.compiled
+    message = pb.CompiledPolicy(
+        policy_id=stored.policy_id,
+        policy_hash=stored.policy_hash,
+        document=compiled.document,
+        scenarios=scenarios_to_proto(compiled.scenarios),
+        verification=verification_to_proto(compiled.verification),
+        audit=map(audit_entry_to_proto, compiled.audit),
+        input_hash=stored.input_hash,
+    )
+    message.create_time.FromDatetime(stored.create_time)
+    return message
+
+
+def summaries_to_proto(page: Page[PolicySummary]) -> list[pb.PolicySummary]:
+    """Convert a page of policies."""
+    told = []
+    for stored in page.items:
+        summary = pb.PolicySummary(
+            policy_id=stored.policy_id,
+            policy_hash=stored.policy_hash,
+            rules=stored.rules,
+            scenarios=stored.scenarios,
+        )
+        summary.create_time.FromDatetime(stored.create_time)
+        told.append(summary)
+    return told
+
+
+def turn_to_proto(told: GenerationTurn) -> pb.GenerationTurn:
+    """Convert the usage of a turn."""
+    return pb.GenerationTurn(
+        turn=told.turn, scenarios=told.scenarios, repaired=told.repaired, usage=spent_to_proto(told.spent)
+    )
+
+
+def audit_entry_to_proto(entry: AuditEntry) -> pb.AuditEntry:
+    """Convert an entry of the audit log."""
+    match entry.decision:
+        case ScenarioCorrection() as correction:
+            told = pb.AuditEntry(correction=_correction_to_proto(correction))
+        case DiscardedScenario() as discarded:
+            told = pb.AuditEntry(discarded=_discarded_to_proto(discarded))
+        case RulePatch() as patch:
+            told = pb.AuditEntry(rule_patch=rule_patch_to_proto(patch))
+        case Judgement() as judgement:
+            told = pb.AuditEntry(judge_result=_judgement_to_proto(judgement))
+    told.round, told.actor = entry.round, entry.actor
+    told.time.FromNanoseconds(round(entry.time * 1e9))
+    return told
+
+
+def _correction_to_proto(correction: ScenarioCorrection) -> pb.ScenarioCorrection:
+    return pb.ScenarioCorrection(
+        scenario_description=correction.scenario_description,
+        original=expectation_to_proto(correction.original_decision),
+        corrected=expectation_to_proto(correction.corrected_decision),
+        reasoning=correction.corrected_reasoning,
+    )
+
+
+def _discarded_to_proto(discarded: DiscardedScenario) -> pb.DiscardedScenario:
+    return pb.DiscardedScenario(
+        scenario=scenario_to_proto(discarded.scenario),
+        rule=discarded.rule,
+        actual=pb.Decision.Value(f"DECISION_{discarded.actual.name}"),
+    )
+
+
+def _judgement_to_proto(judgement: Judgement) -> pb.JudgeResult:
+    return pb.JudgeResult(
+        scenario_description=judgement.scenario_description,
+        fault=pb.FaultAttribution.Value(f"FAULT_ATTRIBUTION_{judgement.blame.name}"),
+        reasoning=judgement.reasoning,
+        overruled=judgement.overruled,
+    )
+
+
+def event_to_proto(
+    event: CacheableEvent | PendingResponse[CachedResult],
+) -> pb.CompilePolicyResponse | PendingResponse[pb.CompilePolicyResponse]:
+    """Convert a compile event; a pending write is converted after its commit."""
+    return event.told(_compiled_to_proto) if isinstance(event, PendingResponse) else _event_to_proto(event)
+
+
+def _event_to_proto(event: CacheableEvent) -> pb.CompilePolicyResponse:
+    response = pb.CompilePolicyResponse
+    match event:
+        case CompileProgress():
+            told = response(progress=_progress_to_proto(event))
+        case RulesWritten(document, findings):
+            written = response.RulesWritten(document=document, findings=findings_to_proto(findings))
+            told = response(rules_written=written)
+        case ScenariosWritten():
+            told = response(scenarios_written=_scenarios_written_to_proto(event))
+        case ScenariosVerified():
+            told = response(verified=_verified_to_proto(event))
+        case AuditEntry():
+            told = response(decided=audit_entry_to_proto(event))
+        case PolicyCompileFailed():
+            told = response(failed=_failed_to_proto(event))
+    return told
+
+
+def _progress_to_proto(event: CompileProgress) -> pb.CompilePolicyResponse.Progress:
+    return pb.CompilePolicyResponse.Progress(
+        phase=pb.CompilePhase.Value(f"COMPILE_PHASE_{event.phase.name}"),
+        round=event.round,
+        message=event.message,
+        fraction=event.fraction,
+    )
+
+
+def _scenarios_written_to_proto(event: ScenariosWritten) -> pb.CompilePolicyResponse.ScenariosWritten:
+    turn = None if event.turn is None else turn_to_proto(event.turn)
+    return pb.CompilePolicyResponse.ScenariosWritten(scenarios=scenarios_to_proto(event.scenarios), turn=turn)
+
+
+def _verified_to_proto(event: ScenariosVerified) -> pb.CompilePolicyResponse.Verified:
+    failures = event.report.failures
+    return pb.CompilePolicyResponse.Verified(
+        round=event.round,
+        passed=len(event.report.results) - len(failures),
+        failed=len(failures),
+        failures=results_to_proto(failures),
+    )
+
+
+def _failed_to_proto(event: PolicyCompileFailed) -> pb.CompilePolicyResponse.Failed:
+    return pb.CompilePolicyResponse.Failed(
+        findings=findings_to_proto(event.findings),
+        document=event.document,
+        scenarios=scenarios_to_proto(event.scenarios),
+        verification=None if event.verification is None else verification_to_proto(event.verification),
+        audit=map(audit_entry_to_proto, event.audit),
+        usage=spent_to_proto(event.spent),
+    )
+
+
+def _compiled_to_proto(kept: CachedResult) -> pb.CompilePolicyResponse:
+    compiled = kept.policy.compiled
+    # A cached result has no usage in this request.
+    spent, turns = (UsageTotal(), ()) if kept.from_cache else (compiled.spent, compiled.turns)
+    return pb.CompilePolicyResponse(
+        compiled=pb.CompilePolicyResponse.Compiled(
+            policy=policy_to_proto(kept.policy),
+            usage=spent_to_proto(spent),
+            turns=map(turn_to_proto, turns),
+            from_cache=kept.from_cache,
+            findings=findings_to_proto(compiled.findings),
+        )
+    )
+
+
+def issues_to_proto(found: Iterable[RuleIssue]) -> pb.AnalyzePolicyResponse:
+    """Convert lint issues."""
+    return pb.AnalyzePolicyResponse(issues=map(_issue_to_proto, found))
+
+
+def _issue_to_proto(issue: RuleIssue) -> pb.RuleIssue:
+    return pb.RuleIssue(
+        kind=pb.RuleIssueKind.Value(f"RULE_ISSUE_KIND_{issue.kind.name}"),
+        rule_id=issue.rule_id,
+        caused_by=issue.caused_by,
+        witness=None if issue.witness is None else tool_request_to_proto(issue.witness),
+        message=issue.message,
+    )
+
+
+def difference_to_proto(found: PolicyDifference) -> pb.DiffPoliciesResponse:
+    """Convert a policy difference."""
+    return pb.DiffPoliciesResponse(
+        equivalent=found.equivalent,
+        changes=map(_change_to_proto, found.changes),
+        rule_changes=map(rule_patch_to_proto, found.rule_changes),
+        findings=findings_to_proto(found.findings),
+    )
+
+
+def _change_to_proto(change: DecisionChange) -> pb.DecisionChange:
+    return pb.DecisionChange(
+        witness=tool_request_to_proto(change.witness),
+        before=decision_to_proto(change.before),
+        after=decision_to_proto(change.after),
+    )

@@ -1,0 +1,1 @@
+"""Scenarios run against a policy; coverage."""

@@ -1,0 +1,1 @@
+"""Scenarios: generation, validation, dry-run, balance, certificates."""

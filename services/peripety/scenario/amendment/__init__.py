@@ -1,0 +1,1 @@
+"""The next version of a stored scenario from an instruction."""

@@ -1,0 +1,1 @@
+"""Fewest changes of numbers that reach a difficulty band."""

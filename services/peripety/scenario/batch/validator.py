@@ -1,0 +1,398 @@
+"""Documents to verdicts on threads, each once.
+
+Batch validator: documents to verdicts on several threads, with each distinct document evaluated once.
+
+Evaluation of a valid document: proofs first, then the difficulty gate, then a certificate.
+
+Fair thread pool: long work is divided into time slices.
+
+Stepwise execution of coroutines without an event loop, in the calling thread.
+
+The gate and certificates are coroutines that await pieces of work. This executor runs each piece inline and
+pauses before every piece but the first. So the caller can switch to other work between pieces, and their time
+is measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+import time
+from asyncio import CancelledError
+from collections import defaultdict, deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar
+
+from peripety import engine
+from peripety.core import logging_setup
+from peripety.errors import Finding, InternalError, PeripetyError, ResourceExhaustedError
+from peripety.scenario.batch.verdicts import DocumentVerdict, build_verdict
+from peripety.scenario.certificate.certifier import build_certificate
+from peripety.scenario.certificate.types import encode
+from peripety.scenario.dry_run.difficulty_gate import evaluate_to_verdict
+from peripety.scenario.types import ValidationLevel, filter_errors
+from peripety.scenario.validation import collect_proof_findings, validate_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+    from types import TracebackType
+
+    from peripety.core.concurrency import Executor
+    from peripety.engine import ValidationResult
+    from peripety.scenario.batch.verdicts import BatchOptions, Document, VerdictCache
+
+
+async def evaluate_compiled(
+    checked: ValidationResult, options: BatchOptions, worker: Executor
+) -> DocumentVerdict:
+    """Evaluate a compiled document, from `Level.DRY_RUN` on.
+
+    Raises:
+        ResourceExhaustedError: the evaluation exceeds the time limit.
+    """
+    program = checked.program
+    if program is None:
+        raise InternalError("A document with errors was to be played")
+    findings = [*checked.findings, *await worker.run(collect_proof_findings, program)]
+    if filter_errors(findings):
+        return build_verdict(checked.spec_hash, findings)
+    gate = await evaluate_to_verdict(program, options.dry_run, worker)
+    findings += gate.findings
+    if filter_errors(findings) or options.level < ValidationLevel.CERTIFICATE:
+        return build_verdict(checked.spec_hash, findings, gate.report)
+    certificate = await build_certificate(program, options.certificate, worker)
+    findings += [finding for finding in certificate.findings if finding not in findings]
+    return build_verdict(checked.spec_hash, findings, gate.report, encode(certificate))
+
+
+_SLICE_SECONDS = 0.05
+
+
+class TimeSlice:
+    """Time slice of a piece of work."""
+
+    def __init__(self) -> None:
+        self._end = time.perf_counter() + _SLICE_SECONDS
+
+    @property
+    def is_over(self) -> bool:
+        """Return True if the time slice is used up."""
+        return time.perf_counter() > self._end
+
+
+class FairThreadPool:
+    """Fair thread pool, shared by any number of batches. Long work resubmits itself for another slice.
+
+    Args:
+        number: the number of threads; twice the number of cores by default, because up to half of the work of
+            a document is in Python, which runs on one thread at a time.
+    """
+
+    def __init__(self, number: int | None = None) -> None:
+        self._number = number or 2 * (os.cpu_count() or 1)
+        self._pool = ThreadPoolExecutor(self._number, thread_name_prefix="batch")
+        self._lock = threading.Lock()
+        self._under_way = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Return True if a thread is idle."""
+        return self._under_way < self._number
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Queue a function; run it immediately if the pool is closed."""
+        with self._lock:
+            self._under_way += 1
+        try:
+            self._pool.submit(self._done, work)
+        except RuntimeError:
+            self._done(work)
+
+    def _done(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+    def close(self) -> None:
+        """Accept no more work; the threads end after the queued work."""
+        self._pool.shutdown(wait=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Pause:
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+class InlineExecutor:
+    """Worker that runs each piece inline, until its time limit.
+
+    Args:
+        seconds: the maximum time of all pieces; the piece that exceeds it runs to its end.
+
+    Attributes:
+        threads: always 1, the calling thread.
+    """
+
+    threads: int | None = 1
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._has_begun = False
+
+    async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a piece of work.
+
+        Raises:
+            ResourceExhaustedError: earlier pieces used all the time.
+        """
+        if self._has_begun:
+            await _Pause()
+        self._has_begun = True
+        if self._left <= 0:
+            raise ResourceExhaustedError(
+                "The dry-run exceeds the time limit of a document in a batch: use fewer runs or a shorter"
+                " horizon, or make the rules cheaper",
+                code="DRY_RUN_TOO_SLOW",
+            )
+        started = time.perf_counter()
+        try:
+            return work(*args, **kwargs)
+        finally:
+            self._left -= time.perf_counter() - started
+
+
+class SteppableTask(Generic[R]):
+    """Steppable coroutine, from pause to pause.
+
+    Attributes:
+        result: its result, after the last step.
+    """
+
+    result: R
+
+    def __init__(self, work: Coroutine[None, None, R]) -> None:
+        self._work = work
+
+    def step(self) -> bool:
+        """Run to the next pause; return True at the end. Errors of the coroutine are raised."""
+        try:
+            self._work.send(None)
+        except StopIteration as end:
+            self.result = end.value
+            return True
+        return False
+
+    def cancel(self) -> None:
+        """Cancel the coroutine."""
+        # Before Python 3.13, `close` does not reach generators that the coroutine awaits, so the error is
+        # thrown into it.
+        with suppress(CancelledError):
+            self._work.throw(CancelledError())
+
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class BatchValidator(Generic[T]):
+    """Validator of documents in any order; an error in one does not affect the others.
+
+    Args:
+        options: validation options.
+        threads: thread pool.
+        memory: verdict cache; looked up first, and filled with new verdicts.
+        deliver: callback for verdicts in batches; called on any thread.
+    """
+
+    def __init__(
+        self,
+        options: BatchOptions,
+        threads: FairThreadPool,
+        memory: VerdictCache,
+        deliver: Callable[[list[tuple[T, DocumentVerdict]]], None],
+    ) -> None:
+        self._options = options
+        self._threads = threads
+        self._memory = memory
+        self._deliver = deliver
+        self._lock = threading.Lock()
+        self._waiting: dict[bytes, list[T]] = {}
+        self._games: deque[tuple[bytes, SteppableTask[DocumentVerdict]]] = deque()
+        self._is_cancelled = False
+
+    def submit(self, documents: Sequence[Document[T]]) -> None:
+        """Submit documents; the verdict of each is delivered once under its name.
+
+        They are validated together, so the first verdict waits for all of them. A few dozen are enough.
+        """
+        self._threads.do(lambda: self._check(documents))
+
+    def cancel(self) -> None:
+        """Start no more work. Verdicts of running work may still be delivered."""
+        self._is_cancelled = True
+
+    def _check(self, documents: Sequence[Document[T]]) -> None:
+        """Validate documents statically, and simulate those that pass."""
+        if self._is_cancelled:
+            return
+        try:
+            verdicts, playable = self._static(documents)
+            claimed = self._claimed(playable)
+        except BaseException as error:  # noqa: BLE001 - nobody waits for this thread, but somebody for verdicts
+            if self._is_cancelled:
+                return
+            verdicts, claimed = [(name, _error_verdict(error)) for name, _ in documents], {}
+        if verdicts:
+            self._deliver(verdicts)
+        if claimed:
+            self._begin(claimed)
+            self._play()
+
+    def _static(
+        self, documents: Sequence[Document[T]]
+    ) -> tuple[list[tuple[T, DocumentVerdict]], list[tuple[list[T], ValidationResult]]]:
+        """Return the verdicts of static validation, and the documents to simulate."""
+        names: defaultdict[bytes, list[T]] = defaultdict(list)
+        contents: dict[bytes, bytes] = {}
+        told = []
+        for name, content in documents:
+            if isinstance(content, DocumentVerdict):
+                told.append((name, content))
+                continue
+            digest = hashlib.sha256(content).digest()
+            names[digest].append(name)
+            contents[digest] = content
+        verdicts = self._memory.find(list(contents))
+        fresh = [digest for digest in contents if digest not in verdicts]
+        reached, playable = {}, []
+        for digest, found in zip(
+            fresh, _validate_together([contents[digest] for digest in fresh]), strict=True
+        ):
+            if isinstance(found, DocumentVerdict):
+                verdicts[digest] = found
+            elif found.program is None or self._options.level <= ValidationLevel.STATIC:
+                reached[digest] = self._verdict(contents[digest], found)
+            else:
+                playable.append((names[digest], found))
+        self._memory.keep(reached.items())
+        verdicts |= reached
+        told += [(name, verdict) for digest, verdict in verdicts.items() for name in names[digest]]
+        return told, playable
+
+    def _verdict(self, content: bytes, found: ValidationResult) -> DocumentVerdict:
+        findings: Sequence[Finding] = found.findings
+        if findings and self._options.level is ValidationLevel.SCHEMA:
+            findings = validate_document(content, ValidationLevel.SCHEMA)
+        return build_verdict(found.spec_hash, findings)
+
+    def _claimed(self, playable: Iterable[tuple[list[T], ValidationResult]]) -> dict[bytes, ValidationResult]:
+        """Return the documents without a running simulation, by content hash; the others join one."""
+        claimed = {}
+        with self._lock:
+            for names, checked in playable:
+                key = bytes.fromhex(checked.spec_hash)
+                if key in self._waiting:
+                    self._waiting[key] += names
+                else:
+                    self._waiting[key] = list(names)
+                    claimed[key] = checked
+        return claimed
+
+    def _begin(self, claimed: dict[bytes, ValidationResult]) -> None:
+        """Queue simulations. A cached verdict at this point was finished before the claim."""
+        try:
+            known = self._memory.find(list(claimed))
+        except Exception as error:  # noqa: BLE001 - they are waited for all the same
+            known = dict.fromkeys(claimed, _error_verdict(error))
+        self._tell(known.items())
+        for key, checked in claimed.items():
+            if key not in known:
+                worker = InlineExecutor(self._options.allowance)
+                self._games.append((key, SteppableTask(evaluate_compiled(checked, self._options, worker))))
+
+    def _play(self) -> None:
+        """Run queued simulations for one time slice; unfinished ones return to the end of the queue."""
+        if len(self._games) > 1 and self._threads.is_idle:
+            self._threads.do(self._play)
+        turn = TimeSlice()
+        ended = []
+        while not (turn.is_over or self._is_cancelled):
+            try:
+                key, game = self._games.popleft()
+            except IndexError:
+                break
+            verdict = self._play_on(game, turn)
+            if verdict is None:
+                self._games.append((key, game))
+            else:
+                ended.append((key, verdict))
+        if self._is_cancelled:
+            while self._games:
+                self._games.popleft()[1].cancel()
+            return
+        self._finish(ended)
+        if self._games:
+            self._threads.do(self._play)
+
+    def _play_on(self, game: SteppableTask[DocumentVerdict], turn: TimeSlice) -> DocumentVerdict | None:
+        """Continue a simulation; return its verdict, or None if the time slice ends first."""
+        try:
+            while not game.step():
+                if turn.is_over or self._is_cancelled:
+                    return None
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is of one document alone
+            return _error_verdict(error)
+        return game.result
+
+    def _finish(self, ended: list[tuple[bytes, DocumentVerdict]]) -> None:
+        """Store verdicts before delivery, so that a delivered verdict is never computed again."""
+        try:
+            self._memory.keep([(key, verdict) for key, verdict in ended if verdict.error is None])
+        except Exception as error:  # noqa: BLE001 - they are waited for all the same
+            if self._is_cancelled:
+                return
+            ended = [(key, _error_verdict(error)) for key, _ in ended]
+        self._tell(ended)
+
+    def _tell(self, verdicts: Iterable[tuple[bytes, DocumentVerdict]]) -> None:
+        """Deliver verdicts to all documents with the same content."""
+        with self._lock:
+            told = [(name, verdict) for key, verdict in verdicts for name in self._waiting.pop(key)]
+        if told:
+            self._deliver(told)
+
+
+def _validate_together(contents: Sequence[bytes]) -> Sequence[ValidationResult | DocumentVerdict]:
+    """Validate documents together; after an error one by one, to isolate it."""
+    try:
+        return engine.validate_many(contents, threads=1)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is of one document alone
+        if len(contents) == 1:
+            return [_error_verdict(error)]
+    return [found for content in contents for found in _validate_together([content])]
+
+
+def _error_verdict(error: BaseException) -> DocumentVerdict:
+    """Return the verdict of a document whose validation failed with an error."""
+    if isinstance(error, PeripetyError):
+        return DocumentVerdict(error=error)
+    _log.error("unexpected error in a batch", extra=logging_setup.describe_error(error))
+    return DocumentVerdict(error=InternalError(f"The document could not be checked: {type(error).__name__}"))

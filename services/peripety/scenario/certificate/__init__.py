@@ -1,0 +1,1 @@
+"""Certificates: statistics per persona, verdict, report."""

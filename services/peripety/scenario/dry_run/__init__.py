@@ -1,0 +1,1 @@
+"""Simulations without a model, difficulty gate, drift."""

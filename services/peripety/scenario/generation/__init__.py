@@ -1,0 +1,1 @@
+"""Generation loop: request, merge, evaluate, repair."""

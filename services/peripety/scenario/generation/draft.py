@@ -1,0 +1,276 @@
+"""Document under construction, history of findings, adjusted numbers.
+
+History of findings during a generation, for the detection of regressions.
+
+Document under construction: applies answers, evaluates the result, and rolls back regressions.
+
+Adjusted numbers of a document that later answers have not changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.core.concurrency import closing
+from peripety.engine.schema_validation import format_pointer, parse_pointer
+from peripety.scenario.generation.evaluation import EvaluationDepth, SpecEvaluation, encode_json
+from peripety.scenario.generation.merge import EVERYTHING, merge, restore_parts, scope_of_findings
+from peripety.scenario.generation.model_client import Feedback
+from peripety.scenario.rule_text import diff_specs
+from peripety.scenario.spec_sections import get_part_at, split_parts
+from peripety.scenario.types import DraftProposed, DraftRevised, Progress, ProgressStage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+
+    from peripety.errors import Finding
+    from peripety.scenario.generation.evaluation import SpecEvaluator
+    from peripety.scenario.generation.model_client import ModelAnswer
+    from peripety.scenario.spec_sections import PartName
+    from peripety.scenario.types import NumberEdit, NumbersAdjusted
+
+
+class FindingHistory:
+    """History of fixed findings.
+
+    Two findings are the same if they have the same code and the same part, wherever the part is.
+    """
+
+    def __init__(self) -> None:
+        self._mended: set[tuple[str, PartName]] = set()
+        self._slips: set[tuple[str, str]] = set()
+        self._mended_slips: set[tuple[str, str]] = set()
+
+    def note(self, before: SpecEvaluation, after: SpecEvaluation) -> None:
+        """Record the findings of a document that its successor has fixed.
+
+        A finding counts as fixed only if the evaluation of the successor would have found it.
+        """
+        got_past = not after.errors or after.depth > before.depth
+        is_level = after.depth is before.depth
+        self._mended |= {
+            (code, name)
+            for code, name in before.marks() - after.marks()
+            if got_past or (is_level and after.has_looked_for(code))
+        }
+
+    def relapses(self, judgement: SpecEvaluation) -> tuple[PartName, ...]:
+        """Return the parts of a document with a finding that was fixed before."""
+        return tuple(sorted({name for code, name in judgement.marks() if (code, name) in self._mended}))
+
+    def fresh(self, slips: Sequence[Finding]) -> tuple[Finding, ...]:
+        """Return the slips of an answer that no earlier answer has made and fixed.
+
+        A slip is not in any document, so there is nothing to undo.
+        """
+        now = {(slip.code, slip.path) for slip in slips}
+        self._mended_slips |= self._slips - now
+        self._slips = now
+        return tuple(slip for slip in slips if (slip.code, slip.path) not in self._mended_slips)
+
+
+def filter_present_moves(
+    moved: Iterable[NumberEdit], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[NumberEdit, ...]:
+    """Return the moves of a document that are still present in its successor, with their new paths.
+
+    Args:
+        moved: the moved numbers.
+        before: the document.
+        after: its successor. A number with another value was rewritten, and no longer counts as moved.
+    """
+    present = {part.name: part for part in split_parts(after)}
+    still = []
+    for edit in moved:
+        was = get_part_at(before, edit.path)
+        now = present.get(was.name) if was else None
+        if was and now:
+            inside = parse_pointer(edit.path)[len(parse_pointer(was.path)) :]
+            if _value_at(now.value, inside) == edit.after:
+                still.append(replace(edit, path=now.path + format_pointer(inside)))
+    return tuple(still)
+
+
+def _value_at(value: Any, place: Iterable[str]) -> Any:
+    """Return the value at a path; None if it does not exist."""
+    for segment in place:
+        if isinstance(value, dict):
+            value = value.get(segment)
+        elif isinstance(value, list) and segment.isdecimal() and int(segment) < len(value):
+            value = value[int(segment)]
+        else:
+            return None
+    return value
+
+
+_WHOLE_DOCUMENT = ("",)
+_MAX_LISTED = 3
+
+
+class SpecDraft:
+    """Document under construction, from answer to answer.
+
+    Args:
+        judge: the evaluator.
+        document: the initial document; empty for a new one.
+        fixed: top-level members that an answer cannot change.
+
+    Attributes:
+        document: the present document.
+        judgement: its evaluation; None before the first answer.
+        slips: findings of the last answer that are not in the document.
+        reply: feedback for the model about that answer.
+    """
+
+    def __init__(self, judge: SpecEvaluator, document: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+        self._judge = judge
+        self._fixed = fixed
+        self._ledger = FindingHistory()
+        self._scope = EVERYTHING
+        self._judgements: list[SpecEvaluation] = []
+        self._passed: tuple[SpecEvaluation, tuple[Finding, ...]] | None = None
+        self.document: Mapping[str, Any] = document
+        self.judgement: SpecEvaluation | None = None
+        self.slips: tuple[Finding, ...] = ()
+        self.reply = Feedback((), document)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Return all findings of the last answer, errors first."""
+        return (*self.slips, *(self.judgement.findings if self.judgement else ()))
+
+    @property
+    def has_passed(self) -> bool:
+        """Return True if any document has passed."""
+        return self._passed is not None
+
+    async def take(
+        self, answer: ModelAnswer
+    ) -> AsyncIterator[Progress | DraftProposed | DraftRevised | NumbersAdjusted]:
+        """Apply an answer, a JSON object, to the document, and evaluate the result.
+
+        Yields:
+            The proposal of the answer, progress as a fraction of this work, and moved numbers.
+
+        Raises:
+            ResourceExhaustedError: dry-runs exceed the deadline of the caller.
+        """
+        was, before = self.document, self.judgement
+        merged = merge(was, self._with_fixed(answer.value), self._scope)
+        judgement, undone = await self._checked({**merged.document, **self._fixed})
+        yield _to_proposal_event(answer, was, judgement.document)
+        for message in _describe_rollbacks(merged.left_out, undone):
+            yield Progress(ProgressStage.REPAIRING, message, 0.0)
+        is_new = judgement not in self._judgements
+        if is_new and before is not None:
+            moved = filter_present_moves(before.edits, was, judgement.document)
+            judgement = replace(judgement, edits=moved)
+        if is_new and not judgement.errors:
+            async with closing(self._judge.play(judgement)) as steps:
+                async for step in steps:
+                    if isinstance(step, SpecEvaluation):
+                        judgement = step
+                    else:
+                        yield step
+            if self._ledger.relapses(judgement):
+                sound = self._sound(judgement.depth)
+                edits = diff_specs(judgement.document, sound.document)
+                judgement, undone = sound, _WHOLE_DOCUMENT
+                yield DraftRevised(encode_json(sound.document), answer.number, edits)
+                for message in _describe_rollbacks((), undone):
+                    yield Progress(ProgressStage.REPAIRING, message, 1.0)
+        if before is not None:
+            self._ledger.note(before, judgement)
+        self._judgements.append(judgement)
+        self.document, self.judgement = judgement.document, judgement
+        slips = self._ledger.fresh(merged.findings)
+        self.slips = (*(answer.findings if answer.is_cut else ()), *slips)
+        # In simulation any part can affect any other, and after a rollback other parts may need a change,
+        # too.
+        is_open = judgement.depth > EvaluationDepth.RULES or undone == _WHOLE_DOCUMENT
+        self._scope = EVERYTHING if is_open else scope_of_findings(self.document, self._errors())
+        if not judgement.errors:
+            self._passed = judgement, self.slips
+        left_out = (*merged.left_out, *(slip.path for slip in merged.findings if slip not in slips))
+        self.reply = Feedback(self.findings, self.document, left_out, undone, judgement.edits)
+
+    def go_back(self, number: int) -> Iterator[DraftRevised]:
+        """Roll back to the last document that passed, unless the present one has.
+
+        Args:
+            number: the number of the answer of the present document.
+
+        Yields:
+            The resulting change.
+        """
+        if self._passed is None or self.judgement is self._passed[0]:
+            return
+        edits = diff_specs(self.document, self._passed[0].document)
+        self.judgement, self.slips = self._passed
+        self.document = self.judgement.document
+        yield DraftRevised(encode_json(self.document), number, edits)
+
+    def _with_fixed(self, value: Any) -> Any:
+        """Return an answer with the fixed members."""
+        return {**value, **self._fixed} if isinstance(value, dict) else value
+
+    def _errors(self) -> Sequence[Finding]:
+        return (*self.slips, *(self.judgement.errors if self.judgement else ()))
+
+    async def _checked(self, document: dict[str, Any]) -> tuple[SpecEvaluation, tuple[str, ...]]:
+        """Evaluate a document statically, after rolling back parts with regressions.
+
+        Returns:
+            The evaluation, and the pointers of the parts that were rolled back.
+        """
+        judgement = await self._judgement_of(document)
+        relapses = self._ledger.relapses(judgement)
+        if not relapses:
+            return judgement, ()
+        sound = self._sound(judgement.depth)
+        partly = await self._judgement_of(restore_parts(document, sound.document, relapses))
+        if not self._ledger.relapses(partly):
+            return partly, tuple(map(format_pointer, relapses))
+        return sound, _WHOLE_DOCUMENT
+
+    async def _judgement_of(self, document: dict[str, Any]) -> SpecEvaluation:
+        """Return the previous evaluation of a document, or evaluate it statically."""
+        judged = (judgement for judgement in reversed(self._judgements) if judgement.document == document)
+        return next(judged, None) or await self._judge.check(document)
+
+    def _sound(self, depth: EvaluationDepth) -> SpecEvaluation:
+        """Return the last evaluation of at least a depth, which has missed no finding up to there."""
+        latest = reversed(self._judgements)
+        return next((judgement for judgement in latest if judgement.depth >= depth), self._judgements[-1])
+
+
+def _to_proposal_event(
+    answer: ModelAnswer, was: Mapping[str, Any], now: Mapping[str, Any]
+) -> DraftProposed | DraftRevised:
+    if not was:
+        return DraftProposed(encode_json(answer.value), answer.number, answer.spent)
+    return DraftRevised(encode_json(now), answer.number, diff_specs(was, now), answer.spent)
+
+
+def _describe_rollbacks(left_out: Sequence[str], undone: Sequence[str]) -> list[str]:
+    remarks = []
+    if left_out:
+        remarks.append(
+            f"ignored {_count_changes(left_out)} of parts without findings: {_list_paths(left_out)}"
+        )
+    if undone == _WHOLE_DOCUMENT:
+        remarks.append("rolled back the answer, because a fixed finding was back")
+    elif undone:
+        what = f"{_count_changes(undone)}, because a fixed finding was back"
+        remarks.append(f"rolled back {what}: {_list_paths(undone)}")
+    return remarks
+
+
+def _count_changes(paths: Sequence[str]) -> str:
+    return "1 change" if len(paths) == 1 else f"{len(paths)} changes"
+
+
+def _list_paths(paths: Sequence[str]) -> str:
+    more = ", …" if len(paths) > _MAX_LISTED else ""
+    return ", ".join(paths[:_MAX_LISTED]) + more

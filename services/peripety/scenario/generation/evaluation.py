@@ -1,0 +1,294 @@
+"""How far a document passes, notice of retained risk.
+
+Evaluation of a document: validate, prove, simulate and certify it, up to a level.
+
+Notice of retained risk, for a description that requests a scenario without risk.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from peripety import engine
+from peripety.author.text_analysis.languages import find_no_risk_phrase
+from peripety.core import call_context
+from peripety.core.concurrency import closing
+from peripety.engine.schema_validation import MAX_FINDINGS
+from peripety.errors import Finding, ResourceExhaustedError, Severity, SpecError
+from peripety.scenario.certificate.certifier import certify
+from peripety.scenario.certificate.statistics import find_report
+from peripety.scenario.certificate.types import Certificate, CertificateOptions, Rate
+from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
+from peripety.scenario.registration import GateWithRepair
+from peripety.scenario.spec_sections import part_name_at
+from peripety.scenario.types import (
+    DryRunOptions,
+    NumbersAdjusted,
+    Progress,
+    ProgressStage,
+    ValidationLevel,
+    filter_errors,
+)
+from peripety.scenario.validation import collect_proof_findings, validate_document
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+
+    from peripety.core.concurrency import Executor, WorkerPool
+    from peripety.engine import DryRunReport, Program
+    from peripety.scenario.spec_sections import PartName
+    from peripety.scenario.types import NumberEdit
+
+
+_MIN_RISK = 0.1
+
+_REJECTING_WARNINGS = frozenset({"NEVER_WON", "CHOICES_DO_NOT_MATTER", "LOST_AT_ONCE"})
+"""Warnings that reject a new document, although a registered scenario may have them."""
+
+
+_RATES = frozenset({"TOO_EASY", "TOO_HARD"})
+_AFTER_RATES = _RATES | {"POSITIVE_DRIFT"}
+
+
+class EvaluationDepth(IntEnum):
+    """Depth of an evaluation; each depth is reached only without errors in the earlier ones."""
+
+    FORM = 1
+    RULES = 2
+    PROOFS = 3
+    GATE = 4
+    CERTIFICATE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SpecEvaluation:
+    """Evaluation of a document.
+
+    Attributes:
+        document: the document, with moved numbers.
+        depth: the last depth.
+        findings: errors, which reject it, then warnings.
+        edits: the moved numbers, of this document and its predecessors.
+        program: the compiled program; None before compilation.
+        dry_run: the dry-run of the gate; None without one.
+        certificate: its certificate; None without one.
+    """
+
+    document: dict[str, Any]
+    depth: EvaluationDepth
+    findings: tuple[Finding, ...] = ()
+    edits: tuple[NumberEdit, ...] = ()
+    program: Program | None = None
+    dry_run: DryRunReport | None = None
+    certificate: Certificate | None = None
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """Return the findings that reject it."""
+        return filter_errors(self.findings)
+
+    @property
+    def canonical(self) -> bytes:
+        """Return the document in canonical form."""
+        return self.program.document if self.program else engine.canonicalize(self.document)
+
+    def has_looked_for(self, code: str) -> bool:
+        """Return True if the evaluation would have found a finding of its depth with this code."""
+        if self.depth is not EvaluationDepth.GATE:
+            return len(self.findings) < MAX_FINDINGS and all(
+                error.code != "DRY_RUN_TOO_SLOW" for error in self.errors
+            )
+        # The gate stops at its first finding, and tests rates before drift.
+        return code in _RATES and any(error.code in _AFTER_RATES for error in self.errors)
+
+    def marks(self) -> set[tuple[str, PartName]]:
+        """Return keys of its errors that are stable under reordering: the code, and the name of the part."""
+        return {(error.code, part_name_at(self.document, error.path)) for error in self.errors}
+
+
+class SpecEvaluator:
+    """Evaluator of documents at one level.
+
+    Args:
+        level: the level that a document must pass.
+        workers: pool for validation, proofs and simulation.
+        insisted: codes of tolerated findings, which otherwise reject a new document.
+    """
+
+    def __init__(
+        self, level: ValidationLevel, workers: WorkerPool, *, insisted: Collection[str] = ()
+    ) -> None:
+        self._level = level
+        self._workers = workers
+        self._refusing = _REJECTING_WARNINGS.difference(insisted)
+        self._least_risk = 0.0 if "RISK_TOO_SMALL" in insisted else _MIN_RISK
+
+    async def check(self, document: dict[str, Any]) -> SpecEvaluation:
+        """Evaluate a document without simulation."""
+        return await self._workers.run(self._checked, document)
+
+    async def play(
+        self, checked: SpecEvaluation
+    ) -> AsyncIterator[Progress | NumbersAdjusted | SpecEvaluation]:
+        """Prove, simulate and certify a document without errors, up to the level.
+
+        If only the budget is missed, its numbers are moved, and the moves are reported. Rules that are too
+        slow to simulate are an error of the document, unless the deadline of the caller is the cause.
+
+        Yields:
+            Progress as a fraction of this work, `NumbersMoved`, and the evaluation as the last item.
+
+        Raises:
+            ResourceExhaustedError: the runs exceed the deadline of the caller.
+        """
+        if self._level < ValidationLevel.DRY_RUN:
+            yield checked
+            return
+        yield Progress(ProgressStage.COMPILING, "compiling the rules", 0.0)
+        program = await self._workers.run(engine.compile_trusted, engine.canonicalize(checked.document))
+        found = await self._workers.run(collect_proof_findings, program)
+        proven = replace(self._deeper(checked, EvaluationDepth.PROOFS, found), program=program)
+        if proven.errors:
+            yield proven
+            return
+        async with closing(self._played(proven, program, checked.findings)) as steps:
+            async for step in steps:
+                yield step
+
+    async def _played(
+        self, proven: SpecEvaluation, program: Program, warnings: tuple[Finding, ...]
+    ) -> AsyncIterator[Progress | NumbersAdjusted | SpecEvaluation]:
+        trial = GateWithRepair(program, DryRunOptions(), self._workers)
+        reached, depth = proven, EvaluationDepth.GATE
+        try:
+            async with closing(trial.events()) as steps:
+                async for step in steps:
+                    yield _scale_progress(step, 0.1, 0.3) if isinstance(step, Progress) else step
+            reached, depth = self._tried(proven, trial), EvaluationDepth.CERTIFICATE
+            if reached.errors or self._level < ValidationLevel.CERTIFICATE:
+                yield reached
+                return
+            async with closing(certify(trial.program, CertificateOptions(), self._workers)) as events:
+                async for event in events:
+                    if isinstance(event, Progress):
+                        yield _scale_progress(event, 0.3, 1.0)
+                    elif isinstance(event, Certificate):
+                        # It contains all findings after static validation.
+                        certified = replace(reached, findings=warnings, certificate=event)
+                        yield self._deeper(certified, depth, event.findings)
+        except ResourceExhaustedError as error:
+            left = call_context.remaining()
+            if left is not None and left < MAX_SECONDS:
+                raise  # a revised document would also exceed the deadline
+            yield self._deeper(reached, depth, (Finding("DRY_RUN_TOO_SLOW", "", error.message),))
+
+    def _checked(self, document: dict[str, Any]) -> SpecEvaluation:
+        data = encode_json(document)
+        found = validate_document(data, ValidationLevel.SCHEMA)
+        if found:
+            return SpecEvaluation(document, EvaluationDepth.FORM, tuple(found))
+        if self._level > ValidationLevel.SCHEMA:
+            found = validate_document(data, self._level)
+            found += _risk_findings(document, self._least_risk)
+        return SpecEvaluation(engine.parse(data), EvaluationDepth.RULES, tuple(found))
+
+    def _tried(self, proven: SpecEvaluation, trial: GateWithRepair) -> SpecEvaluation:
+        """Return the evaluation after the gate; moves of a failed repair are dropped."""
+        verdict = trial.verdict
+        judgement = replace(
+            self._deeper(proven, EvaluationDepth.GATE, verdict.findings), dry_run=verdict.report
+        )
+        if not verdict.accepted or not trial.edits:
+            return judgement
+        edits = (*judgement.edits, *trial.edits)
+        return replace(judgement, document=trial.program.spec, edits=edits, program=trial.program)
+
+    def _deeper(
+        self, judgement: SpecEvaluation, depth: EvaluationDepth, findings: Iterable[Finding]
+    ) -> SpecEvaluation:
+        found = (
+            replace(finding, severity=Severity.ERROR) if finding.code in self._refusing else finding
+            for finding in findings
+        )
+        worst_first = sorted(
+            (*judgement.findings, *found), key=lambda finding: finding.severity is not Severity.ERROR
+        )
+        return replace(judgement, depth=depth, findings=tuple(worst_first))
+
+
+def tolerated_codes(document: Mapping[str, Any], findings: Iterable[Finding]) -> frozenset[str]:
+    """Return the codes of a registered document that would reject a new one.
+
+    Args:
+        document: a valid specification.
+        findings: its warnings at registration.
+    """
+    warned = {finding.code for finding in findings} & _REJECTING_WARNINGS
+    return frozenset(warned | {finding.code for finding in _risk_findings(document, _MIN_RISK)})
+
+
+def encode_json(value: Any) -> bytes:
+    """Encode a value from a model as JSON in UTF-8."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _scale_progress(step: Progress, since: float, until: float) -> Progress:
+    """Scale progress to a part of a larger work."""
+    return replace(step, fraction=since + (until - since) * step.fraction)
+
+
+def _risk_findings(document: Mapping[str, Any], least_risk: float) -> list[Finding]:
+    """Return an error for a budget with almost no risk, which the description may have induced."""
+    least = document["negativity_budget"]["min_fail_rate"]
+    if least >= least_risk:
+        return []
+    message = (
+        f"min_fail_rate is {least}: a random player must lose at least {_MIN_RISK:.0%} of runs, even if the"
+        f" description requests less risk; use {_MIN_RISK} or more"
+    )
+    return [Finding("RISK_TOO_SMALL", "/negativity_budget/min_fail_rate", message)]
+
+
+_RUNS = 256
+_MAX_SECONDS = 5.0
+_MAX_QUOTE = 80
+
+
+async def find_retained_risk(
+    description: str, document: bytes, certificate: Certificate | None, workers: Executor
+) -> tuple[Finding, ...]:
+    """Return a warning if the description requests a scenario without risk; otherwise nothing.
+
+    Args:
+        description: the description of the scenario, or of a change.
+        document: the scenario.
+        certificate: its certificate; without one, some runs are simulated.
+        workers: worker pool.
+    """
+    phrase = await workers.run(find_no_risk_phrase, description)
+    if not phrase:
+        return ()
+    lost = _certified_rate(certificate) if certificate else await _simulated_rate(document, workers)
+    message = f"the description requests no risk ('{phrase[:_MAX_QUOTE]}'), but the scenario has some"
+    if lost is not None:
+        interval = f"95 % interval {lost.low:.1%} to {lost.high:.1%}"
+        message += f": the random persona loses {lost.value:.1%} of {lost.total} runs ({interval})"
+    return (Finding("RISK_RETAINED", "/negativity_budget/min_fail_rate", message, Severity.WARNING),)
+
+
+def _certified_rate(certificate: Certificate) -> Rate | None:
+    report = find_report("random", certificate.personas)
+    return report.lost if report else None
+
+
+async def _simulated_rate(document: bytes, workers: Executor) -> Rate | None:
+    """Return the fail rate of the random persona; None for a document that is invalid or too slow."""
+    try:
+        program = await workers.run(engine.compile, document)
+        report = await SimulationRunner(program, DryRunOptions(), workers, _MAX_SECONDS).play(0, _RUNS)
+    except (SpecError, ResourceExhaustedError):
+        return None
+    return Rate.of(report.lost, report.runs)

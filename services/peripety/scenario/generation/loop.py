@@ -1,0 +1,334 @@
+"""Ask, apply, evaluate, ask again; whole document or by outline.
+
+Scenario generator: from a description to a specification.
+
+A model first writes a whole specification, and then repairs it after findings. If its answers contain no part
+of a document, or the request is too large, it is prompted part by part, by an outline, and rules derive the
+numbers.
+
+Generation loop: a model proposes parts of a document, and findings are its next request.
+
+The loop is counterexample-guided repair. The model is never trusted: whatever it writes, only a document that
+passes the requested level (schema, rules, proofs, difficulty gate, certificate) leaves the loop. Amendment
+uses the same loop with the present version as the initial document. Design and invariants:
+
+- Constant prefix. Every request of the conversation has the same system prompt and the same schema, so the
+  provider's prompt cache matches from the second request on. The schema of an answer is that of a
+  specification without required parts. So one schema serves the first draft and every repair.
+- Partial answers. An answer replaces only the parts that it contains. Parts are matched by name, not by
+  position as in a JSON patch, so an answer stays valid if entries have moved.
+- Scope. Before a document can be simulated, an answer may change only parts with findings, and add new ones.
+  Findings of a simulation open the whole document, because there any part can affect any other.
+- No regressions. A finding that was fixed stays fixed. If an answer brings it back, its part is restored; if
+  that is not enough, the whole document is. Without this rule, repair can oscillate between two errors.
+- Numbers belong to the engine. If only the budget is missed, the engine moves numbers itself and reports the
+  moves. A request for each step of such a search would use up the order.
+- Failure is cheap. Truncated answers are salvaged: complete members are used. The last document that passed
+  is never lost: if a later answer fails or the provider raises an error, the loop rolls back to it.
+
+The loop ends when the document passes and the last answer has no slips. It also ends at a limit of the order,
+and after two answers in a row without any part of a document. After the last case the caller prompts part by
+part, by an outline.
+
+The schema is advisory. An invalid answer is therefore returned with its findings, which the next request
+contains, instead of an error of the gateway.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from peripety.core.concurrency import closing
+from peripety.core.config import ProviderName
+from peripety.engine.schemas import SCENARIO_SPEC
+from peripety.errors import PeripetyError, Severity
+from peripety.gateway.provider_selection import choose_provider
+from peripety.gateway.structured_output.json_repair import complete_members
+from peripety.gateway.types.request import ResponseSchema
+from peripety.scenario.generation.draft import SpecDraft
+from peripety.scenario.generation.evaluation import (
+    SpecEvaluation,
+    SpecEvaluator,
+    encode_json,
+    find_retained_risk,
+)
+from peripety.scenario.generation.merge import answer_schema
+from peripety.scenario.generation.model_client import Feedback, ModelClient, start_document_conversation
+from peripety.scenario.outline_authoring.outline_author import OutlineAuthor
+from peripety.scenario.rule_text import diff_specs
+from peripety.scenario.spec_sections import DIVIDED, SECTIONS
+from peripety.scenario.types import (
+    DraftProposed,
+    DraftRevised,
+    NumbersAdjusted,
+    Progress,
+    ProgressStage,
+    SpecGenerated,
+    SpecGenerationFailed,
+    ValidationFailed,
+)
+from peripety.scenario.validation import validate_order
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from peripety.core.concurrency import WorkerPool
+    from peripety.errors import Finding
+    from peripety.gateway.conversations.conversation import Conversation
+    from peripety.gateway.types.response import ModelGateway
+    from peripety.scenario.generation.model_client import ModelAnswer
+    from peripety.scenario.outline_authoring.outline_author import OutlineCandidate
+    from peripety.scenario.types import GenerationEvent, GenerationOrder
+
+
+RepairLoopEvent: TypeAlias = Progress | DraftProposed | ValidationFailed | DraftRevised | NumbersAdjusted
+"""Events of the loop."""
+
+# After two answers in a row without any part of a document, a third one is unlikely to have one.
+_MAX_EMPTY_ANSWERS = 2
+_CUT_OFF = frozenset({"TRUNCATED", "CUT_OFF"})
+
+
+class RepairLoop:
+    """Repair loop of one document, new or present, in a conversation with a model.
+
+    Args:
+        asker: sends the requests, and counts their usage.
+        conversation: the conversation; its system prompt is `prompts/generate.md`.
+        manuscript: the document.
+
+    Attributes:
+        answer: the last answer with a part of a document; None before one.
+        is_done: True if the document passed.
+        findings: the findings, errors first.
+    """
+
+    def __init__(self, asker: ModelClient, conversation: Conversation, manuscript: SpecDraft) -> None:
+        self._asker = asker
+        self._conversation = conversation
+        self._manuscript = manuscript
+        self._schema = ResponseSchema(SCENARIO_SPEC, answer_schema(), advisory=True)
+        self.answer: ModelAnswer | None = None
+        self.is_done = False
+        self.findings: tuple[Finding, ...] = ()
+
+    async def events(self, question: Mapping[str, Any]) -> AsyncIterator[RepairLoopEvent]:
+        """Send a request, then the findings as the next one, until the document passes or a limit is met.
+
+        Yields:
+            Progress, the proposal of each answer, moved numbers, and findings.
+
+        Raises:
+            PeripetyError: a request failed, before any document has passed.
+            ResourceExhaustedError: dry-runs exceed the deadline of the caller.
+        """
+        try:
+            async with closing(self._talk(question)) as events:
+                async for event in events:
+                    yield event
+        except PeripetyError as error:
+            if not self._manuscript.has_passed:
+                raise
+            yield self._asker.progress(
+                ProgressStage.REPAIRING, f"returning the last document that passed: {error.message}"
+            )
+        for rewritten in self._manuscript.go_back(self._asker.answers):
+            yield rewritten
+        judgement = self._manuscript.judgement
+        if judgement is not None and not judgement.errors:
+            # Slips of the last answer are only warnings, because no further request is possible.
+            slips = (replace(slip, severity=Severity.WARNING) for slip in self._manuscript.slips)
+            self.is_done, self.findings = True, (*slips, *judgement.findings)
+
+    async def _talk(self, question: Mapping[str, Any]) -> AsyncIterator[RepairLoopEvent]:
+        vain = 0
+        while True:
+            async with closing(self._asker.ask(self._conversation, question, self._schema)) as steps:
+                async for step in steps:
+                    yield step
+            if self._asker.answer is None:
+                failure = self._asker.failure
+                if failure is not None and self._asker.used_up() is None:
+                    self.findings = (*self.findings, failure)
+                    yield ValidationFailed((failure,))
+                return
+            answer = _salvage(self._asker.answer)
+            if isinstance(answer.value, dict):
+                vain = 0
+                async with closing(self._taken(answer)) as events:
+                    async for event in events:
+                        yield event
+                reply = self._manuscript.reply
+                if self._is_enough():
+                    return
+            else:
+                vain += 1
+                self.findings = (*answer.findings, *self._manuscript.findings)
+                reply = Feedback(self.findings, self._manuscript.document)
+            yield ValidationFailed(self.findings)
+            if vain == _MAX_EMPTY_ANSWERS or self._asker.used_up() is not None:
+                return
+            yield self._asker.progress(ProgressStage.REPAIRING, "requesting a repair", share=1.0)
+            question = reply.message()
+
+    async def _taken(self, answer: ModelAnswer) -> AsyncIterator[RepairLoopEvent]:
+        async with closing(self._manuscript.take(answer)) as steps:
+            async for step in steps:
+                yield self._asker.judging(step) if isinstance(step, Progress) else step
+        self.answer, self.findings = answer, self._manuscript.findings
+
+    def _is_enough(self) -> bool:
+        """Return True if the document passed, and no slip is left for another request."""
+        judgement, slips = self._manuscript.judgement, self._manuscript.slips
+        has_passed = judgement is not None and not judgement.errors
+        return has_passed and (not slips or self._asker.used_up() is not None)
+
+
+def _salvage(answer: ModelAnswer) -> ModelAnswer:
+    """Return a truncated answer with its complete members as its value."""
+    if answer.value is not None or not _CUT_OFF.intersection(finding.code for finding in answer.findings):
+        return answer
+    value = complete_members(answer.completion.text, (*SECTIONS, *DIVIDED))
+    return replace(answer, value=value, is_cut=True)
+
+
+_SEED_BYTES = 6
+
+
+class ScenarioGenerator:
+    """Generator of specifications.
+
+    Args:
+        gateway: the model gateway.
+        provider: the default provider of an order.
+        workers: pool for validation and simulation.
+    """
+
+    def __init__(self, gateway: ModelGateway, provider: ProviderName, workers: WorkerPool) -> None:
+        self._workers = workers
+        self._gateway = gateway
+        self._provider = provider
+
+    async def generate(self, order: GenerationOrder) -> AsyncIterator[GenerationEvent]:
+        """Write a specification.
+
+        Yields:
+            Progress, drafts and findings, and `Completed` or `NotGenerated` as the last event.
+
+        Raises:
+            InvalidArgumentError: the order is out of range.
+            PeripetyError: from `ModelGateway.stream`, except for invalid answers.
+        """
+        validate_order(order)
+        writing = _Generation(self._gateway, order, self._workers)
+        events = writing.stepwise() if self._is_modest(order.model) else writing.whole()
+        async with closing(events):
+            async for event in events:
+                yield event
+
+    def _is_modest(self, model: str | None) -> bool:
+        """Return True if the model is on a generic server, where it is presumed to be weak."""
+        provider, _ = choose_provider(model, self._provider)
+        return provider is ProviderName.GENERIC
+
+
+class _Generation:
+    """Generation of one order."""
+
+    def __init__(self, gateway: ModelGateway, order: GenerationOrder, workers: WorkerPool) -> None:
+        self._gateway = gateway
+        self._workers = workers
+        self._order = order
+        self._seed = _derive_seed(order)
+        self._asker = ModelClient(order.limits, self._seed)
+        self._judge = SpecEvaluator(order.level, workers)
+
+    async def whole(self) -> AsyncIterator[GenerationEvent]:
+        """Request a whole specification; fall back to part by part."""
+        yield self._asker.progress(ProgressStage.AUTHORING, "requesting a whole specification")
+        manuscript = SpecDraft(self._judge, {}, {"seed": self._seed})
+        conversation = start_document_conversation(self._gateway, self._order.model, self._order.limits)
+        writer = RepairLoop(self._asker, conversation, manuscript)
+        question = {"description": self._order.description, "seed": self._seed}
+        async with closing(writer.events(question)) as written:
+            async for event in written:
+                yield event
+        if writer.is_done and manuscript.judgement:
+            yield await self._completed(manuscript.judgement, writer.answer, writer.findings)
+        elif self._asker.used_up() is not None:
+            yield self._given_up(writer.findings)
+        else:
+            async with closing(self.stepwise()) as events:
+                async for other in events:
+                    yield other
+
+    async def stepwise(self) -> AsyncIterator[GenerationEvent]:
+        """Request parts; rules derive a specification from them."""
+        stepwise = OutlineAuthor(self._asker, self._gateway, self._order, self._seed)
+        async with closing(stepwise.events()) as events:
+            async for event in events:
+                yield event
+        written = self._judged(stepwise.candidates, stepwise.answer)
+        async with closing(written) as others:
+            async for other in others:
+                yield other
+
+    async def _judged(
+        self, candidates: Sequence[OutlineCandidate], answer: ModelAnswer | None
+    ) -> AsyncIterator[GenerationEvent]:
+        """Complete with the first candidate that passes."""
+        before: SpecEvaluation | None = None
+        for candidate in candidates:
+            document = {**await self._workers.run(candidate.write), "seed": self._seed}
+            judgement = await self._judge.check(document)
+            yield self._proposed(document, before)
+            if not judgement.errors:
+                async with closing(self._judge.play(judgement)) as steps:
+                    async for step in steps:
+                        if isinstance(step, SpecEvaluation):
+                            judgement = step
+                        else:
+                            yield self._asker.judging(step) if isinstance(step, Progress) else step
+            if not judgement.errors:
+                yield await self._completed(judgement, answer, (*candidate.findings, *judgement.findings))
+                return
+            yield ValidationFailed(judgement.findings)
+            before = judgement
+        yield self._given_up(before.findings if before else ())
+
+    def _proposed(
+        self, document: Mapping[str, Any], before: SpecEvaluation | None
+    ) -> DraftProposed | DraftRevised:
+        asker = self._asker
+        if before is None:
+            return DraftProposed(encode_json(document), asker.answers, asker.spent)
+        return DraftRevised(encode_json(document), asker.answers, diff_specs(before.document, document))
+
+    async def _completed(
+        self, judgement: SpecEvaluation, answer: ModelAnswer | None, findings: tuple[Finding, ...]
+    ) -> SpecGenerated:
+        document, about = judgement.canonical, self._order.description
+        kept = await find_retained_risk(about, document, judgement.certificate, self._workers)
+        return SpecGenerated(
+            document,
+            (*findings, *kept),
+            self._asker.answers,
+            self._asker.spent,
+            model=answer.model if answer else "",
+            without_model=answer is None or answer.completion.provider == ProviderName.OFFLINE.value,
+            certificate=judgement.certificate,
+        )
+
+    def _given_up(self, findings: tuple[Finding, ...]) -> SpecGenerationFailed:
+        used_up = self._asker.used_up()
+        told = findings if used_up is None else (*findings, used_up)
+        return SpecGenerationFailed(told, self._asker.answers, self._asker.spent)
+
+
+def _derive_seed(order: GenerationOrder) -> int:
+    if order.seed is not None:
+        return order.seed
+    digest = hashlib.sha256(order.description.encode("utf-8", "replace")).digest()
+    return int.from_bytes(digest[:_SEED_BYTES], "big")

@@ -1,0 +1,1 @@
+"""Scenarios from small models, section by section."""

@@ -1,0 +1,188 @@
+"""Section prompts of a weak model: one answer per section, with a schema of the outline's names.
+
+Every part has its own key, so that it cannot be omitted or repeated. Parsing is lenient: usable parts of an
+answer are used, others are ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from peripety.author.blueprint import Chance, Flow, Role, Size, Trigger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from peripety.author.blueprint import Action, Blueprint, Event, Quantity
+
+
+_SIZES = {size.name.lower(): size for size in Size}
+_CHANCES = {chance.name.lower(): chance for chance in Chance}
+_SIGNS = {sign * size: (sign == "+", size) for sign in "-+" for size in Size}
+_NO_HOLDER, _ALWAYS = "nobody", "always"
+_LEVELS = {"low": False, "high": True}
+_PLAIN, _LATER, _SCALED, _ONCE = "plain", "later", "scaled", "once"
+_MAX_CHANGES = 4
+_BOOLEAN = {"type": "boolean"}
+_CHANGE, _WHEN = {"$ref": "#/$defs/change"}, {"$ref": "#/$defs/when"}
+
+OutlinePart: TypeAlias = "Quantity | Action | Event"
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineSection:
+    """Section of a blueprint.
+
+    A section has two functions: one returns the schema of a part, by key; the other merges an answer into the
+    part, and returns None if the answer is unusable.
+
+    Attributes:
+        name: its name, in the prompt and in a blueprint.
+        path: the path of its result in a specification.
+    """
+
+    name: str
+    path: str
+    asked: Callable[[Blueprint, Any], dict[str, Any]]
+    understood: Callable[[Blueprint, Any, Mapping[str, Any]], OutlinePart | None]
+
+    def parts(self, blueprint: Blueprint) -> Sequence[OutlinePart]:
+        """Return the parts of a blueprint in the section."""
+        parts: Sequence[OutlinePart] = getattr(blueprint, self.name)
+        return parts
+
+    def schema(self, blueprint: Blueprint) -> dict[str, Any]:
+        """Return the JSON Schema of an answer, with the names of the blueprint."""
+        quantities = [quantity.name for quantity in blueprint.quantities]
+        parts = {
+            key: _object_schema({"name": _enum_schema([part.name]), **self.asked(blueprint, part)})
+            for key, part in self._keyed(blueprint)
+        }
+        definitions = {
+            "change": _enum_schema([f"{signs} {name}" for name in quantities for signs in _SIGNS]),
+            "when": _enum_schema([_ALWAYS, *(f"{level} {name}" for name in quantities for level in _LEVELS)]),
+        }
+        return {**_object_schema(parts), "$defs": definitions}
+
+    def read(self, blueprint: Blueprint, answer: Any) -> tuple[Blueprint, int]:
+        """Merge an answer into the blueprint; return it with the number of parts left unanswered."""
+        said = answer if isinstance(answer, dict) else {}
+        parts = list(self.parts(blueprint))
+        missing = 0
+        for index, (key, part) in enumerate(self._keyed(blueprint)):
+            told = said.get(key)
+            better = self.understood(blueprint, part, told) if isinstance(told, dict) else None
+            missing += better is None
+            parts[index] = better or part
+        changed: dict[str, Any] = {self.name: tuple(parts)}
+        return replace(blueprint, **changed), missing
+
+    def _keyed(self, blueprint: Blueprint) -> Iterator[tuple[str, OutlinePart]]:
+        """Yield each part with an ASCII key, which every provider supports."""
+        for number, part in enumerate(self.parts(blueprint), 1):
+            yield f"{self.name}_{number:02}", part
+
+
+def _object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _enum_schema(texts: Sequence[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(dict.fromkeys(texts))}
+
+
+def _changes_schema(at_least: int) -> dict[str, Any]:
+    return {"type": "array", "items": _CHANGE, "minItems": at_least, "maxItems": _MAX_CHANGES}
+
+
+def _quantity_schema(blueprint: Blueprint, quantity: Quantity) -> dict[str, Any]:
+    asked = {"start": _enum_schema([*_SIZES]), "fades": _BOOLEAN}
+    if quantity.is_hidden:
+        asked |= {"known_to": _enum_schema([_NO_HOLDER, *blueprint.people]), "helps": _BOOLEAN}
+    return asked
+
+
+def _merge_quantity(blueprint: Blueprint, quantity: Quantity, told: Mapping[str, Any]) -> Quantity | None:
+    size = _SIZES.get(_to_text(told.get("start")))
+    if size is None:
+        return None
+    sized = replace(quantity, start=size, fades=told.get("fades") is True)
+    if not quantity.is_hidden:
+        return sized
+    holder = next((person for person in blueprint.people if person == _to_text(told.get("known_to"))), "")
+    role = Role.SUPPLY if told.get("helps") is True else Role.THREAT
+    return replace(sized, role=role, holder=holder, is_hidden=not holder)
+
+
+def _action_schema(_blueprint: Blueprint, _action: Action) -> dict[str, Any]:
+    return {"changes": _changes_schema(2), "how": _enum_schema([_PLAIN, _LATER, _SCALED, _ONCE])}
+
+
+def _merge_action(blueprint: Blueprint, action: Action, told: Mapping[str, Any]) -> Action | None:
+    flows = _parse_flows(blueprint, told.get("changes"))
+    if not flows:
+        return None
+    how = _to_text(told.get("how"))
+    return replace(
+        action, flows=flows, is_delayed=how == _LATER, is_scaled=how == _SCALED, is_final=how == _ONCE
+    )
+
+
+def _event_schema(_blueprint: Blueprint, _event: Event) -> dict[str, Any]:
+    return {
+        "changes": _changes_schema(1),
+        "chance": _enum_schema([*_CHANCES]),
+        "when": _WHEN,
+        "lasts": _BOOLEAN,
+    }
+
+
+def _merge_event(blueprint: Blueprint, event: Event, told: Mapping[str, Any]) -> Event | None:
+    flows = _parse_flows(blueprint, told.get("changes"))
+    if not flows:
+        return None
+    return replace(
+        event,
+        flows=flows,
+        chance=_CHANCES.get(_to_text(told.get("chance")), event.chance),
+        when=_parse_trigger(blueprint, _to_text(told.get("when"))),
+        lasts=told.get("lasts") is True,
+    )
+
+
+def _parse_flows(blueprint: Blueprint, changes: Any) -> tuple[Flow, ...]:
+    """Return the valid changes, at most one per quantity."""
+    flows: dict[str, Flow] = {}
+    for change in changes if isinstance(changes, list) else []:
+        signs, _, name = _to_text(change).partition(" ")
+        if signs in _SIGNS and _is_known(blueprint, name):
+            flows.setdefault(name, Flow(name, *_SIGNS[signs]))
+    return tuple(flows.values())[:_MAX_CHANGES]
+
+
+def _parse_trigger(blueprint: Blueprint, waits: str) -> Trigger | None:
+    level, _, name = waits.partition(" ")
+    return Trigger(name, _LEVELS[level]) if level in _LEVELS and _is_known(blueprint, name) else None
+
+
+def _is_known(blueprint: Blueprint, name: str) -> bool:
+    return any(name == quantity.name for quantity in blueprint.quantities)
+
+
+def _to_text(value: Any) -> str:
+    """Return a text of an answer; empty if it is not a text."""
+    return value if isinstance(value, str) else ""
+
+
+OUTLINE_SECTIONS = (
+    OutlineSection("quantities", "/state", _quantity_schema, _merge_quantity),
+    OutlineSection("actions", "/actions", _action_schema, _merge_action),
+    OutlineSection("events", "/random_events", _event_schema, _merge_event),
+)
+"""The sections in the order of their prompts."""

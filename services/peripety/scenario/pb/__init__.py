@@ -1,0 +1,1 @@
+"""Scenario types to and from proto."""

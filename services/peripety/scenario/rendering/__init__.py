@@ -1,0 +1,1 @@
+"""SVG and HTML markup."""

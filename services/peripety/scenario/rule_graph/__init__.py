@@ -1,0 +1,1 @@
+"""Graph of rules: dependencies, activity, drawing."""

@@ -1,0 +1,1 @@
+"""Random valid specifications from a seed."""

@@ -1,0 +1,247 @@
+"""Actions as tools for a model, public part of an action.
+
+Public part of an action: everything that neither reads nor writes restricted state.
+
+Actions of a scenario as tools for a model, and the tools of the engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from peripety import engine
+from peripety.engine.schemas import OUTCOME, schema_document
+from peripety.errors import FailedPreconditionError
+from peripety.gateway.message_normalization import to_wire_name
+from peripety.gateway.request_checks import unsupported_tools
+from peripety.gateway.types.message import Tool
+from peripety.scenario.dry_run.drift import FALLING, RISING, find_compared_values, harmful_directions
+from peripety.scenario.rule_graph.graph import Path, find_read_paths
+from peripety.scenario.rule_text import describe_condition, describe_effect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from peripety.core.config import ProviderName
+
+
+@dataclass(frozen=True, slots=True)
+class PublicAction:
+    """Public part of an action.
+
+    Attributes:
+        preconditions: the preconditions that read only public state.
+        has_secret_preconditions: True if there are others.
+        effects: the effects on public state.
+        derives: the derived values of the action; one that reads restricted state is reduced to its name.
+    """
+
+    preconditions: Mapping[str, Any]
+    has_secret_preconditions: bool
+    effects: tuple[Mapping[str, Any], ...]
+    derives: Mapping[str, Any]
+
+
+class PublicScenario:
+    """Public view of a scenario.
+
+    Args:
+        spec: a valid scenario.
+        viewer: an entity whose private state counts as public; None for no entity.
+    """
+
+    def __init__(self, spec: Mapping[str, Any], viewer: str | None = None) -> None:
+        self._visibility = engine.Visibility(spec)
+        self._viewer = viewer
+
+    def part_of(self, action: Mapping[str, Any]) -> PublicAction:
+        """Return the public part of an action of the scenario."""
+        conditions = _split_conjunction(action["preconditions"])
+        seen = [one for one in conditions if self._sees_all(find_read_paths(one))]
+        derives = {
+            name: logic if self._sees_all(find_read_paths(logic)) else {"var": f"derives.{name}"}
+            for name, logic in (action.get("derives") or {}).items()
+        }
+        return PublicAction(
+            preconditions=_join_conjunction(seen),
+            has_secret_preconditions=len(seen) < len(conditions),
+            effects=tuple(self.effects(action["effects"])),
+            derives=derives,
+        )
+
+    def effects(self, effects: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """Yield the effects that write only public state."""
+        for one in effects:
+            if one["op"] == "schedule":
+                later = list(self.effects(one["effects"]))
+                if later:
+                    yield {**one, "effects": later}
+            elif "path" not in one or self._sees_all(
+                _iter_written_paths(engine.parse_path(one["path"]), one.get("value"))
+            ):
+                yield one
+
+    def _sees_all(self, paths: Iterable[Path]) -> bool:
+        audiences = map(self._visibility.audience, paths)
+        return all(audience is None or self._viewer in audience for audience in audiences)
+
+
+def _split_conjunction(logic: Mapping[str, Any]) -> list[Any]:
+    """Return the conditions of a conjunction."""
+    match logic:
+        case {"and": [*conditions]}:
+            return conditions
+        case _:
+            return [logic]
+
+
+def _join_conjunction(conditions: list[Any]) -> Mapping[str, Any]:
+    match conditions:
+        case []:
+            return {}
+        case [dict(only)]:
+            return only
+        case _:
+            return {"and": conditions}
+
+
+def _iter_written_paths(path: Path, value: Any) -> Iterator[Path]:
+    """Yield a written path, and the paths below it that a value contains."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+    for key, inner in items:
+        yield from _iter_written_paths((*path, key), inner)
+
+
+QUERY, ROLL = "query", "roll"
+_ACTION = "action:{}"
+# The maximum length of a description for all providers.
+_MAX_DESCRIPTION = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioTool:
+    """Tool of a scenario.
+
+    Attributes:
+        tool: the tool definition for a model.
+        action_id: the action that it executes; None for a tool of the engine.
+    """
+
+    tool: Tool
+    action_id: str | None = None
+
+
+def scenario_tools(spec: Mapping[str, Any], *, on_the_wire: bool = False) -> tuple[ScenarioTool, ...]:
+    """Return a tool for each action in order, then `query` and `roll`.
+
+    Args:
+        spec: a valid scenario.
+        on_the_wire: True for names in the character set of all providers. The gateway converts names itself,
+            and reports calls under the original names.
+    """
+    hurts = harmful_directions(
+        reading for loss in spec["loss_conditions"] for reading in find_compared_values(loss["when"])
+    )
+    public = PublicScenario(spec)
+    tools = (*(_action_tool(action, public, hurts) for action in spec["actions"]), *_ENGINE_TOOLS)
+    return tuple(map(_with_wire_names, tools)) if on_the_wire else tools
+
+
+def require_supported(offered: Sequence[ScenarioTool], provider: ProviderName) -> None:
+    """Validate tools for a provider.
+
+    Raises:
+        FailedPreconditionError: `TOOLS_NOT_TAKEN`: there are too many tools, or the provider does not support
+            the name of a parameter.
+    """
+    wrong = list(unsupported_tools([one.tool for one in offered], provider))
+    if wrong:
+        raise FailedPreconditionError(
+            f"{provider.value} does not support the tools of this scenario: {wrong[0].field}"
+            f" {wrong[0].reason}; change the scenario, or use another provider",
+            code="TOOLS_NOT_TAKEN",
+            violations=wrong,
+        )
+
+
+def _with_wire_names(offered: ScenarioTool) -> ScenarioTool:
+    return replace(offered, tool=replace(offered.tool, name=to_wire_name(offered.tool.name)))
+
+
+def _action_tool(action: Mapping[str, Any], public: PublicScenario, hurts: Mapping[str, int]) -> ScenarioTool:
+    description = " ".join(_action_sentences(action, public.part_of(action), hurts))
+    tool = Tool(_ACTION.format(action["id"]), _clip(description), _params_schema(action["params"]))
+    return ScenarioTool(tool, action["id"])
+
+
+def _action_sentences(
+    action: Mapping[str, Any], public: PublicAction, hurts: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield the description of an action for a model: its purpose, preconditions, price and effects."""
+    name, description = action.get("name") or action["id"], action.get("description") or ""
+    needed = describe_condition(public.preconditions)
+    costs = [describe_effect(one, public.derives) for one in public.effects if _is_price(one, hurts)]
+    others = [describe_effect(one, public.derives) for one in public.effects if not _is_price(one, hurts)]
+    yield _sentence(name)
+    if needed:
+        yield f"Only when {needed}."
+    if public.has_secret_preconditions:
+        yield "Has a precondition on hidden state."
+    if costs:
+        yield f"Costs: {', '.join(costs)}."
+    if others:
+        yield f"Effects: {', '.join(others)}."
+    if description:
+        yield _sentence(description)
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def _is_price(done: Mapping[str, Any], hurts: Mapping[str, int]) -> bool:
+    """Return True if an effect is a step towards a loss, or reduces a quantity without a loss condition."""
+    if done["op"] not in {"inc", "dec"} or isinstance(done["value"], str):
+        return False
+    rises = (done["value"] > 0) == (done["op"] == "inc")
+    return (RISING if rises else FALLING) == hurts.get(done["path"], FALLING)
+
+
+def _params_schema(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of parameters; each parameter is a schema already."""
+    return _arguments_schema({name: dict(param) for name, param in params.items()}, required=sorted(params))
+
+
+def _arguments_schema(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _MAX_DESCRIPTION else f"{text[: _MAX_DESCRIPTION - 1]}…"
+
+
+def _engine_tools() -> tuple[ScenarioTool, ...]:
+    path = {"type": "string", "maxLength": 512, "description": "A path such as state.a.b[2]; state for all."}
+    query = Tool(
+        QUERY,
+        "Read a value of the state that is visible from here. Changes nothing.",
+        _arguments_schema({"path": path}, required=["path"]),
+    )
+    asked: dict[str, Any] = schema_document(OUTCOME)["$defs"]["RollRequest"]
+    roll = Tool(
+        ROLL,
+        "Roll a die of twenty faces against a difficulty, for what is uncertain. Changes nothing.",
+        _arguments_schema(asked["properties"], asked["required"]),
+    )
+    return ScenarioTool(query), ScenarioTool(roll)
+
+
+_ENGINE_TOOLS = _engine_tools()

@@ -1,1 +1,0 @@
-"""Scenarios: from a free text to a validated, balanced specification in storage."""

@@ -1,1 +1,0 @@
-"""Certificates: the measured and proven fairness of a scenario, in a reproducible document."""

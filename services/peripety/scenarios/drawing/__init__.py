@@ -1,1 +1,0 @@
-"""Drawing primitives: well-formed markup, and a frame with an accessible description."""

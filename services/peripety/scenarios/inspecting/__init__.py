@@ -1,1 +1,0 @@
-"""Rule graph of a scenario: dependencies between rules, their activity in simulated runs, and drawings."""

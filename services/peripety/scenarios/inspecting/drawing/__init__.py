@@ -1,1 +1,0 @@
-"""Drawings of a rule graph: SVG for files, Mermaid for pages that render it."""

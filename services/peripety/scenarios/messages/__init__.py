@@ -1,1 +1,0 @@
-"""Conversion between scenario types and protobuf messages."""

@@ -1,1 +1,0 @@
-"""Generation of specifications: a conversation with a model, until one passes or a limit is reached."""

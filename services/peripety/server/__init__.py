@@ -1,0 +1,1 @@
+"""The gRPC server: listeners, interceptor, health, drain."""

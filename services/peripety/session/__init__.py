@@ -1,0 +1,1 @@
+"""Sessions: turns, narration, seats, branches, bundles, watchers."""

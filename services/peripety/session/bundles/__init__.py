@@ -1,0 +1,1 @@
+"""Exported sessions, verified by replay."""

@@ -1,0 +1,185 @@
+"""Forecast of the endings of a session: Monte Carlo simulation from its current state."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety import engine
+from peripety.core.concurrency import closing
+from peripety.errors import FailedPreconditionError
+from peripety.scenario.certificate.types import Rate
+from peripety.scenario.dry_run.simulation import SimulationRunner
+from peripety.scenario.types import DryRunOptions
+from peripety.session.turn_engine import TurnTransaction
+from peripety.session.validation import check_forecast_request, check_known_actions, check_ongoing
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from peripety.core.concurrency import Executor
+    from peripety.engine import DryRunReport, Persona, Program, State
+    from peripety.session.session_view import Ruleset, RulesetCache
+    from peripety.session.store.session_store import SessionStore
+    from peripety.session.types import ForecastRequest, Session
+
+
+_DEFAULT_RUNS = 1_000
+_DEFAULT_HORIZON = 50
+_SEED_BITS = 53
+
+
+@dataclass(frozen=True, slots=True)
+class EndingProbability:
+    """Probability of an ending.
+
+    Attributes:
+        condition: id of the loss or win condition.
+        kind: `lost` or `won`.
+        rate: its frequency in the simulations.
+    """
+
+    condition: str
+    kind: str
+    rate: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeForecast:
+    """Forecast after some of the simulations.
+
+    Attributes:
+        turn: the turn whose state the simulations start from.
+        runs: number of simulations so far.
+        ends: all end conditions, losses first, in the order of the scenario.
+        survived: rate of runs that reached the horizon.
+        final: True if all simulations are done.
+    """
+
+    turn: int
+    runs: int
+    ends: tuple[EndingProbability, ...]
+    survived: Rate
+    final: bool
+
+
+class OutcomeForecaster:
+    """Forecaster of session endings.
+
+    Args:
+        store: stores the sessions.
+        rulesets: the programs of their scenarios.
+        workers: executes the simulations.
+    """
+
+    def __init__(self, store: SessionStore, rulesets: RulesetCache, workers: Executor) -> None:
+        self._store = store
+        self._rulesets = rulesets
+        self._workers = workers
+
+    async def odds(self, request: ForecastRequest) -> AsyncIterator[OutcomeForecast]:
+        """Simulate runs and yield the forecast after each batch; the last one covers all runs.
+
+        The forecast uses the complete state, including what no entity may see. The session is unchanged.
+
+        Raises:
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session does not exist.
+            FailedPreconditionError: `RUN_ENDED`, or `ACTIONS_REJECTED`: none of the actions is legal.
+            ResourceExhaustedError: the simulations take longer than the time that is left.
+        """
+        check_forecast_request(request)
+        session = await self._store.session(request.session_id)
+        ruleset = await self._rulesets.of(session.spec_hash)
+        check_ongoing(session)
+        check_known_actions(request.actions, ruleset.spec)
+        future = await asyncio.to_thread(_initial_state, session, ruleset, request)
+        options = DryRunOptions(
+            persona=request.persona,
+            seed=_derive_seed(session) if request.seed is None else request.seed,
+            horizon=request.horizon or _remaining_turns(session, ruleset.spec),
+        )
+        runs = request.runs or _DEFAULT_RUNS
+        async with closing(SimulationRunner(future, options, self._workers).playing(0, runs)) as reports:
+            async for report in reports:
+                yield _to_forecast(session.turn, report, ruleset.spec, final=report.runs == runs)
+
+
+class _SimulatedState:
+    """A state from which many runs are simulated."""
+
+    def __init__(self, program: Program, state: State, *, acted: bool) -> None:
+        self._program = program
+        self._state = state
+        self._acted = acted
+        self.spec = program.spec
+
+    def dry_run(
+        self,
+        *,
+        runs: int,
+        persona: Persona = "random",
+        seed: int | None = None,
+        first_run: int = 0,
+        horizon: int | None = None,
+        threads: int | None = None,
+        detail: bool = False,
+        watch: Mapping[str, float] | None = None,
+    ) -> DryRunReport:
+        """Simulate runs; only the endings are counted."""
+        if seed is None or horizon is None or detail or watch:
+            raise ValueError("futures have a seed and a horizon, and no detail")
+        return self._program.futures(
+            self._state,
+            runs=runs,
+            persona=persona,
+            seed=seed,
+            first_run=first_run,
+            horizon=horizon,
+            threads=threads,
+            acted=self._acted,
+        )
+
+
+def _initial_state(session: Session, ruleset: Ruleset, request: ForecastRequest) -> _SimulatedState:
+    """Return the current state after the actions with which every simulation begins."""
+    seed = session.seed if session.reseeded else None
+    board = TurnTransaction(ruleset.program, session.snapshot, reseeded=seed)
+    for call in request.actions:
+        board.act(call)
+    if board.acts and not any(act.accepted for act in board.acts):
+        reasons = ruleset.viewers.view(None).failures(board.acts[0].reasons)
+        raise FailedPreconditionError(
+            f".actions: none of them is legal now: {reasons[0].message}; try others, or none",
+            code="ACTIONS_REJECTED",
+        )
+    return _SimulatedState(ruleset.program, board.state, acted=bool(request.actions))
+
+
+def _derive_seed(session: Session) -> int:
+    """Return a seed derived from the session.
+
+    Repeating the request in the same turn gives the same forecast.
+    """
+    return engine.draw(session.seed, "odds", session.turn, 0) >> (64 - _SEED_BITS)
+
+
+def _remaining_turns(session: Session, spec: Mapping[str, Any]) -> int:
+    # A session may be longer than the horizon, which limits only dry runs.
+    return max(1, int(spec.get("horizon", _DEFAULT_HORIZON)) - session.turn)
+
+
+def _to_forecast(turn: int, report: DryRunReport, spec: Mapping[str, Any], *, final: bool) -> OutcomeForecast:
+    counted = [("lost", "loss_conditions", report.losses), ("won", "win_conditions", report.wins)]
+    return OutcomeForecast(
+        turn=turn,
+        runs=report.runs,
+        ends=tuple(
+            EndingProbability(condition["id"], kind, Rate.of(counts[condition["id"]], report.runs))
+            for kind, key, counts in counted
+            for condition in spec.get(key, ())
+        ),
+        survived=Rate.of(report.survived, report.runs),
+        final=final,
+    )

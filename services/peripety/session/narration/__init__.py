@@ -1,0 +1,1 @@
+"""The narrator: prompt, tools, prose stream, secret filter, fallback."""

@@ -1,0 +1,226 @@
+"""Validation of the narrator's Outcome: its JSON Schema, and checks that a schema cannot express."""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from peripety.core.concurrency import run_in_thread_if_large
+from peripety.engine import Visibility, list_narrator_permissions, parse_path
+from peripety.engine.schema_validation import drop_invalid_nulls, validate_against_schema
+from peripety.engine.schemas import OUTCOME, schema_document
+from peripety.errors import Finding, PeripetyError
+from peripety.gateway.types.request import ResponseSchema
+from peripety.session.narration.scenario_prompt import list_characters
+from peripety.session.narration.secret_filter import LeakFilter, find_leaks
+from peripety.session.types import DieRollRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from peripety.engine import RuleError
+    from peripety.session.narration.turn_context import NarrationContext, ScenarioRules
+
+
+T = TypeVar("T")
+
+__all__ = ["NARRATIVE_CHARACTERS", "Outcomes", "clean", "dice_of", "looks_like_code"]
+
+NARRATIVE_CHARACTERS = 1_500
+"""Maximum length of a narrative."""
+
+_MAX_UTTERANCES = 4
+_UTTERANCE_CHARACTERS = 300
+_MAX_CHANGES = 8
+_MAX_DICE = 4
+_MAX_MEMORIES = 4
+_MEMORY_CHARACTERS = 500
+_CODE_PREFIXES = ("{", "`")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_EMPTY_ARRAY = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
+_REVEALS_TO_OTHERS = "value reveals restricted information to other viewers; leave it out"
+_REVEALS_SECRET = "text reveals what the point of view may not know; leave that out"
+_CACHED_VERSIONS = 64
+_MECHANICS_FIELDS = ("state_changes", "roll_requests")
+# The messages of these errors depend on the change itself or on the scope, never on the state.
+_PATH_ERROR_CODES = frozenset({"BAD_PATH", "CHANGE_INVALID", "FORBIDDEN_KEY", "KEY_TOO_LONG"})
+_SAFE_ERROR_CODES = _PATH_ERROR_CODES | {"CODE_IN_VALUE", "OUT_OF_SCOPE", "TURN_DECIDED"}
+
+
+def normalize_text(text: str) -> str:
+    """Remove control characters, which affect displays but carry no meaning."""
+    return _CONTROLS.sub("", text)
+
+
+def is_code_like(text: str) -> bool:
+    """Return True if a text that should be prose starts like code."""
+    return text.lstrip().startswith(_CODE_PREFIXES)
+
+
+def extract_rolls(outcome: Mapping[str, Any]) -> tuple[DieRollRequest, ...]:
+    """Return the dice that an Outcome requests."""
+    return tuple(
+        DieRollRequest(die["kind"], int(die["difficulty"]), die.get("target"))
+        for die in outcome.get("roll_requests") or ()
+    )
+
+
+class OutcomeValidator:
+    """Validator of the Outcomes of one turn.
+
+    Args:
+        scene: the turn.
+    """
+
+    def __init__(self, scene: NarrationContext) -> None:
+        self._scene = scene
+        self._document = _build_schema(scene.rules)
+        self._tripwire: tuple[int, LeakFilter] | None = None
+        self.withheld_secrets = 0
+        """Number of Outcomes that would have revealed restricted information."""
+
+    def schema(self, *, advisory: bool = False) -> ResponseSchema:
+        """Return the response schema; advisory if the one repair has been used."""
+        return ResponseSchema(OUTCOME, self._document, self._findings, advisory)
+
+    async def tripwire(self) -> LeakFilter:
+        """Return a leak filter for what the audience may not know in the current state of the turn."""
+        known = len(self._scene.stage.board.events)
+        if self._tripwire is None or self._tripwire[0] != known:
+            self._tripwire = known, await self._aside(lambda: LeakFilter(self._scene))
+        return self._tripwire[1].anew()
+
+    async def mechanics_in(self, beginning: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the changes and dice at the beginning of an Outcome, or None if they are invalid."""
+        mechanics = {name: beginning[name] for name in _MECHANICS_FIELDS if beginning.get(name)}
+        if not mechanics:
+            return {}
+        properties = {name: self._document["properties"][name] for name in mechanics}
+        schema = self._document | {"properties": properties, "required": []}
+        # Strict modes have no optional keys: a model sends null to omit one.
+        mechanics = (
+            mechanics
+            if not validate_against_schema(schema, mechanics)
+            else drop_invalid_nulls(schema, mechanics)
+        )
+        if validate_against_schema(schema, mechanics) or await self._objections(mechanics):
+            return None
+        return mechanics
+
+    async def _findings(self, outcome: Any) -> list[Finding]:
+        """Return the findings of the checks that a schema cannot express."""
+        findings = [*_check_prose(outcome), *_check_dialogue(outcome)]
+        secrets = await self._secrets_in(outcome)
+        self.withheld_secrets += bool(secrets)
+        objections = await self._objections(outcome)
+        return [*findings, *secrets, *objections]
+
+    async def _secrets_in(self, outcome: Mapping[str, Any]) -> list[Finding]:
+        spoken = [normalize_text(line["utterance"]) for line in outcome.get("visible_dialogue") or ()]
+        leaks = (await self.tripwire()).leaks(normalize_text(outcome["narrative"]), *spoken)
+        return [Finding("SECRET_TOLD", "/narrative", _REVEALS_SECRET)] if leaks else []
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        return await run_in_thread_if_large(work, len(self._scene.session.snapshot))
+
+    async def _objections(self, outcome: Mapping[str, Any]) -> list[Finding]:
+        changes, dice = outcome.get("state_changes") or (), extract_rolls(outcome)
+        if not changes and not dice:
+            return []
+        return await self._aside(lambda: [*self._on_changes(changes), *self._on_dice(dice)])
+
+    def _on_changes(self, changes: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+        try:
+            reasons = self._scene.stage.objections(changes)
+        except PeripetyError as error:
+            yield Finding(
+                error.code, "/state_changes", "the changes exceed the size limit of the state; leave some out"
+            )
+            return
+        if reasons:
+            yield from (self._told(reason, changes) for reason in reasons)
+            return
+        visibility, own = Visibility(self._scene.spec), frozenset({self._scene.view.viewer})
+        is_own = [visibility.audience(parse_path(change["path"])) == own for change in changes]
+        seen = [
+            None if of_its_own else change.get("value")
+            for of_its_own, change in zip(is_own, changes, strict=True)
+        ]
+        for index in find_leaks(self._scene, seen):
+            yield Finding("SECRET_TOLD", f"/state_changes/{index}/value", _REVEALS_TO_OTHERS)
+
+    def _told(self, reason: RuleError, changes: Sequence[Mapping[str, Any]]) -> Finding:
+        """Convert a rejection to a finding without information that the point of view may not see."""
+        view, place = self._scene.view, reason.rule.removeprefix("/state_changes/").partition("/")[0]
+        path = changes[int(place)]["path"] if place.isdecimal() else None
+        if path is not None and reason.code not in _PATH_ERROR_CODES and not view.sees(path):
+            return Finding("OUT_OF_SCOPE", reason.rule, "the narrator may not change this; leave it out")
+        if reason.code not in _SAFE_ERROR_CODES:
+            (reason,) = view.failures([reason])
+        return Finding(reason.code, reason.rule, reason.message)
+
+    def _on_dice(self, dice: Sequence[DieRollRequest]) -> Iterator[Finding]:
+        board = self._scene.stage.board.fork()
+        for index, die in enumerate(dice):
+            try:
+                board.roll(die)
+            except PeripetyError as error:
+                yield Finding(error.code, f"/roll_requests/{index}", error.message)
+
+
+def _check_prose(outcome: Mapping[str, Any]) -> Iterator[Finding]:
+    narrative = normalize_text(outcome["narrative"])
+    if not any(map(str.isalnum, narrative)):
+        yield Finding("BLANK", "/narrative", "the narrative has no words; narrate the turn")
+    elif is_code_like(narrative):
+        yield Finding("NOT_PROSE", "/narrative", "the narrative is code; write plain prose")
+
+
+def _check_dialogue(outcome: Mapping[str, Any]) -> Iterator[Finding]:
+    for index, line in enumerate(outcome.get("visible_dialogue") or ()):
+        if not normalize_text(line["utterance"]).strip():
+            place = f"/visible_dialogue/{index}/utterance"
+            yield Finding("BLANK", place, "the utterance is blank; write the words or leave it out")
+
+
+@lru_cache(maxsize=_CACHED_VERSIONS)
+def _build_schema(rules: ScenarioRules) -> dict[str, Any]:
+    """Return the schema of an Outcome in a scenario.
+
+    Fields that change the turn come first, so that the prose can be released while it is written.
+    """
+    cast = [entity["id"] for entity in list_characters(rules.spec)]
+    known: dict[str, Any] = deepcopy(dict(schema_document(OUTCOME)))
+    properties, parts = known["properties"], known["$defs"]
+    asked: dict[str, Any] = {
+        "state_changes": properties["state_changes"] | {"maxItems": _MAX_CHANGES},
+        "roll_requests": properties["roll_requests"] | {"maxItems": _MAX_DICE},
+        "narrative": properties["narrative"] | {"maxLength": NARRATIVE_CHARACTERS},
+    }
+    if cast:
+        asked["visible_dialogue"] = properties["visible_dialogue"] | {"maxItems": _MAX_UTTERANCES}
+        asked["hidden_memory_updates"] = properties["hidden_memory_updates"] | {"maxItems": _MAX_MEMORIES}
+        somebody = {"type": "string", "enum": cast}
+        parts["Dialogue"]["properties"]["entity_id"] = somebody
+        parts["Dialogue"]["properties"]["utterance"]["maxLength"] = _UTTERANCE_CHARACTERS
+        parts["MemoryUpdate"]["properties"]["target_id"] = somebody
+        parts["MemoryUpdate"]["properties"]["content"]["maxLength"] = _MEMORY_CHARACTERS
+    else:
+        asked |= {"visible_dialogue": _EMPTY_ARRAY, "hidden_memory_updates": _EMPTY_ARRAY}
+        del parts["Dialogue"], parts["MemoryUpdate"]
+    if not _allows_containers(rules.spec):
+        # Providers enforce a schema only if it defines the type of every value.
+        parts["JsonValue"] = {"type": ["number", "string", "boolean", "null"]}
+    return known | {"properties": asked, "$defs": parts}
+
+
+def _allows_containers(spec: Mapping[str, Any]) -> bool:
+    """Return True if the narrator may write objects or arrays."""
+    return any(
+        allowed.operation == "patch" or any(value[0] in "{[" for value in allowed.values)
+        if allowed.values is not None
+        else allowed.operation in {"set", "patch", "push"}
+        for allowed in list_narrator_permissions(spec)
+    )

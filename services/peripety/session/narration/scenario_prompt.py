@@ -1,0 +1,143 @@
+"""System text and scenario description.
+
+Scenario description for the narrator's system prompt, derived from the public rules.
+
+It does not depend on the turn, so all prompts of a session begin with the same bytes and hit the prompt
+cache.
+
+System prompts of the narrator.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from peripety import engine
+from peripety.core.text_files import read_prompt
+from peripety.scenario.rule_text import describe_condition, describe_effects, format_literal
+from peripety.scenario.tools import PublicScenario
+from peripety.session.narration.turn_context import json_size, truncate_json, truncate_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from peripety.session.visibility import ViewerProjection
+
+
+_MAX_CHARACTERS = 24
+_MAX_RULES = 24
+_NAME_CHARACTERS = 80
+_PHRASE_CHARACTERS = 160
+_MAX_VALUES = 8
+_VALUE_CHARACTERS = 60
+_SCOPE_BYTES = 3_000
+_STATE_BYTES = 6_000
+
+
+def render_scenario(spec: Mapping[str, Any], view: ViewerProjection, language: str | None) -> dict[str, Any]:
+    """Return the scenario description for one view.
+
+    Args:
+        spec: the scenario.
+        view: the visible part of the state.
+        language: language of the narration; None for the scenario's own.
+    """
+    public = PublicScenario(spec)
+    told = {
+        "name": truncate_text(spec["name"], _NAME_CHARACTERS),
+        "language": language,
+        "point_of_view": view.viewer,
+        "entities": list_characters(spec),
+        "events": [_describe_event(rule, public) for rule in spec["random_events"][:_MAX_RULES]],
+        "losses": [_describe_ending(rule, public) for rule in spec["loss_conditions"][:_MAX_RULES]],
+        "wins": [_describe_ending(rule, public) for rule in spec.get("win_conditions", ())[:_MAX_RULES]],
+        "each_turn": list(_describe_decay(spec, public))[:_MAX_RULES],
+        "you_may_change": dict(
+            _take_fitting(_permitted_changes(spec, PublicScenario(spec, view.viewer)), _SCOPE_BYTES)
+        ),
+        "start": truncate_json(view.state(spec["state"]), _STATE_BYTES),
+    }
+    return {key: value for key, value in told.items() if value or key in {"language", "point_of_view"}}
+
+
+def list_characters(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return id, name and kind of the entities, up to a limit."""
+    entities = spec.get("entities", ())[:_MAX_CHARACTERS]
+    return [_describe_named(entity, "name", "kind") for entity in entities]
+
+
+def _describe_named(rule: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    shown = {key: truncate_text(rule[key], _NAME_CHARACTERS) for key in keys if rule.get(key)}
+    return {"id": rule["id"]} | shown
+
+
+def _describe_event(rule: Mapping[str, Any], public: PublicScenario) -> dict[str, Any]:
+    part = public.part_of({**rule, "preconditions": rule["when"]})
+    told = {
+        "when": _short_phrase(describe_condition(part.preconditions)),
+        "does": _short_phrase(
+            "; ".join(describe_effects({"effects": part.effects, "derives": part.derives}))
+        ),
+    }
+    return _describe_named(rule, "name") | {key: value for key, value in told.items() if value}
+
+
+def _describe_ending(rule: Mapping[str, Any], public: PublicScenario) -> dict[str, Any]:
+    part = public.part_of({"preconditions": rule["when"], "effects": ()})
+    told = {
+        "when": _short_phrase(describe_condition(part.preconditions)),
+        "message": _short_phrase(rule.get("message") or ""),
+    }
+    return _describe_named(rule) | {key: value for key, value in told.items() if value}
+
+
+def _describe_decay(spec: Mapping[str, Any], public: PublicScenario) -> Iterator[str]:
+    for path, amount in (spec["negativity_budget"].get("decay_per_turn") or {}).items():
+        yield from describe_effects(
+            {"effects": public.effects([{"op": "dec", "path": path, "value": amount}])}
+        )
+
+
+def _permitted_changes(spec: Mapping[str, Any], public: PublicScenario) -> Iterator[tuple[str, str]]:
+    """Yield the paths that the narrator may change, with the permitted operations."""
+    ways: dict[str, list[str]] = {}
+    for allowance in engine.list_narrator_permissions(spec):
+        path = engine.format_path(allowance.path)
+        values = [json.loads(value) for value in allowance.values or ()]
+        done = [{"op": allowance.operation, "path": path, "value": value} for value in values or [None]]
+        # An operation whose effect is not visible is left out, as the narrator could not use it knowingly.
+        seen = [effect["value"] for effect in public.effects(done)]
+        if seen:
+            ways.setdefault(path, []).append(_describe_operation(allowance, seen))
+    return ((path, "; ".join(told)) for path, told in ways.items())
+
+
+def _describe_operation(allowance: engine.NarratorPermission, values: list[Any]) -> str:
+    """Describe one operation, such as `inc by at most 3`."""
+    below = " (also of what is in it)" if allowance.below else ""
+    if allowance.operation == "pop":
+        return f"pop{below}"
+    if allowance.values is None:
+        limit = "" if allowance.limit is None else f" by at most {format_literal(allowance.limit)}"
+        return f"{allowance.operation}{limit}{below}"
+    listed = " or ".join(
+        truncate_text(format_literal(value), _VALUE_CHARACTERS) for value in values[:_MAX_VALUES]
+    )
+    return f"{allowance.operation} {listed}{' or …' if len(values) > _MAX_VALUES else ''}"
+
+
+def _take_fitting(pairs: Iterable[tuple[str, str]], room: int) -> Iterator[tuple[str, str]]:
+    for path, told in pairs:
+        room -= json_size({path: told})
+        if room < 0:
+            return
+        yield path, told
+
+
+def _short_phrase(text: str) -> str:
+    return truncate_text(text, _PHRASE_CHARACTERS)
+
+
+load_prompt = partial(read_prompt, "peripety.session")

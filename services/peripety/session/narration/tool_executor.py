@@ -1,0 +1,243 @@
+"""Execution of the narrator's tool calls: actions for the player's input, state queries and dice.
+
+The engine decides about every call at once, and executed calls are not undone. A result is short JSON; the
+result of a failed call explains how to correct it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from peripety import engine
+from peripety.engine.schema_validation import validate_against_schema
+from peripety.errors import PeripetyError
+from peripety.gateway.types.message import ToolResult
+from peripety.scenario.tools import ROLL, scenario_tools
+from peripety.session.events import encode_value
+from peripety.session.narration.secret_filter import find_leaks
+from peripety.session.narration.turn_context import to_json_text, truncate_json
+from peripety.session.types import DieRollRequest, NarratorStats, PlayerAction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from peripety.engine import Change, LogLine
+    from peripety.gateway.types.message import Tool, ToolCall
+    from peripety.scenario.tools import ScenarioTool
+    from peripety.session.events import ActionResolved, Event
+    from peripety.session.narration.turn_context import NarrationContext, ScenarioRules
+    from peripety.session.turn_engine import TurnResult
+
+
+_MAX_EXECUTED_CALLS = 16
+"""Maximum number of calls of one answer that are executed."""
+_MAX_ANSWERED_CALLS = 64
+"""Maximum number of calls of one answer that get a result."""
+_MAX_ACTIONS = 16
+"""Maximum number of actions of a turn, including the player's."""
+_ARGUMENTS_CHARACTERS = 16 * 1024
+_NAME_CHARACTERS = 64
+_MAX_LISTED_TOOLS = 24
+_RESULT_CHARACTERS = 4_000
+# The changes of a turn are sent in one message.
+_RECORD_BYTES = 512 * 1024
+_CACHED_VERSIONS = 64
+
+
+class _ToolCallRejectedError(Exception):
+    """A rejected call; the text explains how to correct it."""
+
+
+class NarratorToolExecutor:
+    """Executor of the tool calls of one turn.
+
+    Args:
+        scene: the turn.
+        played: the result of the turn if the narrator knows it; None while it may still act.
+    """
+
+    def __init__(self, scene: NarrationContext, played: TurnResult | None) -> None:
+        self._scene = scene
+        self._tools = _tools_by_name(scene.rules)
+        self._known = played
+        self._foreseen: TurnResult | None = None
+        self.conduct = NarratorStats()
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The offered tools; the same in every turn of a scenario."""
+        return tuple(one.tool for one in self._tools.values())
+
+    @property
+    def knows_the_world(self) -> bool:
+        """True if the narrator has seen the result of the turn."""
+        return self._known is not None
+
+    def takes(self, calls: Sequence[ToolCall], answered: Iterable[str]) -> bool:
+        """Return True if the calls of an answer can get results: not too many, and with unique ids.
+
+        Args:
+            calls: the calls.
+            answered: ids of earlier calls.
+        """
+        ids = {call.call_id for call in calls}
+        taken = len(calls) <= _MAX_ANSWERED_CALLS and len(ids) == len(calls) and ids.isdisjoint(answered)
+        if not taken:
+            self.refuse(calls)
+        return taken
+
+    def refuse(self, calls: Sequence[ToolCall]) -> None:
+        """Count calls that get no result."""
+        self._count(tool_calls=len(calls), refused_calls=len(calls))
+
+    def carry_out(self, calls: Sequence[ToolCall]) -> tuple[tuple[ToolResult, ...], tuple[Event, ...]]:
+        """Execute the calls of one answer, in order.
+
+        Returns:
+            A result for each call, and the events to send.
+        """
+        self._count(tool_rounds=1, tool_calls=len(calls))
+        results: list[tuple[ToolCall, dict[str, Any], bool]] = []
+        events: list[Event] = []
+        for place, call in enumerate(calls):
+            try:
+                answer, happened = self._carry_out(call, place)
+                results.append((call, answer, not answer.get("accepted", True)))
+                events += happened
+            except _ToolCallRejectedError as refusal:
+                self._count(refused_calls=1)
+                results.append((call, {"error": str(refusal)}, True))
+        if self._foreseen is not None:
+            self._tell_the_world(results, self._foreseen)
+        told = tuple(
+            ToolResult(call.call_id, _encode_result(answer), failed) for call, answer, failed in results
+        )
+        return told, tuple(events)
+
+    def _tell_the_world(
+        self, results: list[tuple[ToolCall, dict[str, Any], bool]], played: TurnResult
+    ) -> None:
+        """Add the result of the turn to the result of the round's last action."""
+        self._known, self._foreseen = played, None
+        self._scene.stage.promise(played.world)
+        last = next(answer for _, answer, _ in reversed(results) if answer.get("accepted"))
+        event = played.world.event_id
+        last["world"] = {
+            "event": {"id": event, "name": self._scene.event_names[event]} if event else None,
+            **self._effects(played.world.changes, played.world.log),
+            "status": encode_value(played.world.status),
+        }
+
+    def _carry_out(self, call: ToolCall, place: int) -> tuple[dict[str, Any], tuple[Event, ...]]:
+        if place >= _MAX_EXECUTED_CALLS:
+            raise _ToolCallRejectedError(
+                f"at most {_MAX_EXECUTED_CALLS} calls of one answer are executed; narrate the turn now"
+            )
+        offered = self._tools.get(call.name)
+        if offered is None:
+            names = ", ".join([*self._tools][:_MAX_LISTED_TOOLS])
+            raise _ToolCallRejectedError(f"unknown tool '{call.name[:_NAME_CHARACTERS]}'; use one of {names}")
+        given = _parse_arguments(call)
+        if offered.action_id is not None:
+            return self._act(offered.action_id, given)
+        findings = validate_against_schema(offered.tool.input_schema, given)
+        if findings:
+            raise _ToolCallRejectedError(
+                f"the arguments do not fit: {findings[0].path} {findings[0].message}".strip()
+            )
+        if offered.tool.name == ROLL:
+            return self._roll(given)
+        return self._query(given["path"]), ()
+
+    def _act(self, action_id: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Event, ...]]:
+        board = self._scene.stage.board
+        if not self._scene.input.strip():
+            raise _ToolCallRejectedError("the player has chosen the actions of this turn; narrate it")
+        if self._known is not None:
+            raise _ToolCallRejectedError(
+                "the actions of this turn are complete, as they must come in one answer; narrate it"
+            )
+        if len(board.acts) >= _MAX_ACTIONS:
+            raise _ToolCallRejectedError(f"a turn may have at most {_MAX_ACTIONS} actions; narrate it")
+        call = PlayerAction(action_id, given)
+        try:
+            # Tried on a fork: an action that is rejected, or after which the turn cannot end, must not be
+            # applied.
+            trial = board.fork()
+            resolved: ActionResolved = trial.act(call)[0]  # type: ignore[assignment]
+            played = trial.close() if resolved.accepted else None
+        except PeripetyError as error:
+            raise _ToolCallRejectedError(
+                f"the action exceeds a limit of the turn ({error.code}); do less"
+            ) from error
+        if played is None:
+            self._count(rejected_actions=1)
+            reasons = [reason.message for reason in self._scene.view.failures(resolved.reasons)]
+            return {"accepted": False, "reasons": reasons}, ()
+        if len(played.record) > _RECORD_BYTES:
+            raise _ToolCallRejectedError("the turn has reached its size limit; narrate it")
+        if find_leaks(self._scene, [given]):
+            raise _ToolCallRejectedError(
+                "these parameters are public but contain restricted information; use others"
+            )
+        self._foreseen = played
+        events = self._scene.stage.act(call)
+        return {"accepted": True, **self._effects(resolved.changes, resolved.log)}, events
+
+    def _roll(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Event, ...]]:
+        die = DieRollRequest(given["kind"], int(given["difficulty"]), given.get("target"))
+        try:
+            rolled = self._scene.stage.roll(die)
+        except PeripetyError as error:
+            raise _ToolCallRejectedError(error.message) from error
+        return {"roll": rolled.roll.roll, "success": rolled.roll.success}, (rolled,)
+
+    def _query(self, text: str) -> dict[str, Any]:
+        tree = self._scene.stage.board.state.tree() if self._known is None else self._known.tree
+        value: Any = self._scene.view.state(tree)
+        try:
+            root, *steps = engine.parse_path(text)
+            for key in steps if root == "state" else (None,):
+                value = value[key]
+        except (PeripetyError, LookupError, TypeError):
+            raise _ToolCallRejectedError(
+                "path not found or not visible; query `state` for everything visible"
+            ) from None
+        return {"value": truncate_json(value, _RESULT_CHARACTERS)}
+
+    def _effects(self, changes: tuple[Change, ...], log: tuple[LogLine, ...]) -> dict[str, Any]:
+        seen = encode_value(self._scene.view.changes(changes))
+        return {"changes": seen, "log": [line.message for line in log]}
+
+    def _count(self, **more: int) -> None:
+        counts = {name: getattr(self.conduct, name) + count for name, count in more.items()}
+        self.conduct = replace(self.conduct, **counts)
+
+
+@lru_cache(maxsize=_CACHED_VERSIONS)
+def _tools_by_name(rules: ScenarioRules) -> Mapping[str, ScenarioTool]:
+    return {one.tool.name: one for one in scenario_tools(rules.spec)}
+
+
+def _parse_arguments(call: ToolCall) -> dict[str, Any]:
+    """Parse the arguments of a call, which must be a JSON object."""
+    if len(call.arguments) > _ARGUMENTS_CHARACTERS:
+        raise _ToolCallRejectedError("the arguments are too long; give only the parameters of the tool")
+    try:
+        given = engine.parse(call.arguments.strip() or "{}")
+    except PeripetyError as error:
+        raise _ToolCallRejectedError(
+            f"the arguments are not JSON ({error.message[:200]}); give one object"
+        ) from error
+    if not isinstance(given, dict):
+        raise _ToolCallRejectedError("the arguments are not a JSON object; give one object")
+    return given
+
+
+def _encode_result(answer: dict[str, Any]) -> str:
+    shown = truncate_json(answer, _RESULT_CHARACTERS)
+    if shown is None:
+        shown = {key: answer[key] for key in ("accepted", "error") if key in answer}
+    return to_json_text(shown)

@@ -1,0 +1,1 @@
+"""Session types to and from proto."""

@@ -1,0 +1,307 @@
+"""Requests from proto; actions, changes, statuses, times both ways.
+
+Conversion of request messages to domain requests.
+
+Conversion of the parts that requests and responses share: actions, changes, statuses and times.
+
+Conversion of seats and submissions to and from messages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from peripety import engine as engine_api
+from peripety.api.common.v1 import engine_pb2 as engine
+from peripety.api.session.v1 import session_pb2 as pb
+from peripety.core.validation import field_error
+from peripety.engine import ABSENT
+from peripety.gateway.pb.requests import budget_from_proto
+from peripety.scenario.pb.requests import PERSONA_NAMES
+from peripety.session.branch_types import CompareRequest, ForkRequest, RewindRequest
+from peripety.session.seats.turn_order import SubmitActionsRequest
+from peripety.session.types import (
+    ForecastRequest,
+    NarratorOptions,
+    NewSession,
+    PlayerAction,
+    Seat,
+    SeatConfig,
+    TurnOrder,
+    TurnRequest,
+)
+from peripety.session.watch.topic import WatchRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from peripety.engine import Change, LogLine, RollResult, RuleError, Status
+
+
+def action_from_proto(index: int, call: engine.ActionCall) -> PlayerAction:
+    """Convert the action at an index of a request's list.
+
+    Raises:
+        InvalidArgumentError: a parameter is empty.
+    """
+    return PlayerAction(
+        call.action_id,
+        {
+            name: _param_from_proto(f".actions[{index}].params[{name[:64]}]", value)
+            for name, value in sorted(call.params.items())
+        },
+    )
+
+
+def _param_from_proto(field: str, value: engine.ParamValue) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind is None:
+        raise field_error(field, "is empty; set number, text or flag")
+    return getattr(value, kind)
+
+
+def _param_to_proto(value: Any) -> engine.ParamValue:
+    if isinstance(value, bool):
+        return engine.ParamValue(flag=value)
+    if isinstance(value, str):
+        return engine.ParamValue(text=value)
+    return engine.ParamValue(number=value)
+
+
+def action_to_proto(call: PlayerAction) -> engine.ActionCall:
+    """Convert an action call to a message."""
+    return engine.ActionCall(action_id=call.action_id, params=params_to_proto(call.params))
+
+
+def params_to_proto(params: Mapping[str, Any]) -> dict[str, engine.ParamValue]:
+    """Convert the parameters of an action to messages."""
+    return {name: _param_to_proto(value) for name, value in params.items()}
+
+
+def legal_actions_to_proto(spec: Mapping[str, Any], ids: Iterable[str]) -> list[engine.LegalAction]:
+    """Convert legal actions to messages with the descriptions of the scenario."""
+    actions = {action["id"]: action for action in spec["actions"]}
+    return [
+        engine.LegalAction(
+            action_id=name,
+            name=actions[name].get("name", name),
+            description=actions[name].get("description", ""),
+            params=[
+                _param_schema_to_proto(key, schema) for key, schema in sorted(actions[name]["params"].items())
+            ],
+        )
+        for name in ids
+    ]
+
+
+def _param_schema_to_proto(name: str, schema: Mapping[str, Any]) -> engine.Param:
+    return engine.Param(
+        name=name,
+        type=engine.ParamType.Value(f"PARAM_TYPE_{schema['type'].upper()}"),
+        minimum=schema.get("minimum"),
+        maximum=schema.get("maximum"),
+        choices=map(_param_to_proto, schema.get("enum", ())),
+        max_length=schema.get("maxLength"),
+    )
+
+
+def change_to_proto(change: Change) -> engine.Change:
+    """Convert a change to a message; its values are canonical JSON."""
+    return engine.Change(
+        path=change.path,
+        op=engine.EffectOp.Value(f"EFFECT_OP_{change.op.upper()}"),
+        before=None if change.before is ABSENT else engine_api.canonicalize(change.before),
+        after=None if change.after is ABSENT else engine_api.canonicalize(change.after),
+        cause=_cause_to_proto(change.cause),
+    )
+
+
+def _cause_to_proto(cause: str) -> engine.Cause:
+    kind, _, name = cause.partition(":")
+    return engine.Cause(kind=engine.CauseKind.Value(f"CAUSE_KIND_{kind.upper()}"), id=name)
+
+
+def log_line_to_proto(line: LogLine) -> engine.LogLine:
+    """Convert a log line to a message."""
+    return engine.LogLine(turn=line.turn, message=line.message, cause=_cause_to_proto(line.cause))
+
+
+def rule_error_to_proto(error: RuleError) -> engine.RuleError:
+    """Convert the error of a rule that failed or rejected an action to a message."""
+    return engine.RuleError(code=error.code, rule=error.rule, message=error.message)
+
+
+def status_to_proto(status: Status) -> engine.RunStatus:
+    """Convert the status of a run to a message."""
+    return engine.RunStatus(
+        kind=engine.RunStatusKind.Value(f"RUN_STATUS_KIND_{status.kind.upper()}"),
+        condition=status.condition or "",
+        message=status.message or "",
+    )
+
+
+def roll_to_proto(roll: RollResult) -> engine.Roll:
+    """Convert a die roll to a message."""
+    return engine.Roll(
+        kind=roll.kind,
+        target=roll.target or "",
+        difficulty=roll.difficulty,
+        value=roll.roll,
+        success=roll.success,
+        index=roll.draw.index,
+    )
+
+
+def timestamp_to_proto(microseconds: int) -> Timestamp:
+    """Convert microseconds since 1970 to a timestamp message."""
+    time = Timestamp()
+    time.FromMicroseconds(microseconds)
+    return time
+
+
+_ORDER_FROM_PROTO = {
+    pb.SEAT_ORDER_UNSPECIFIED: TurnOrder.ROTATING,
+    pb.SEAT_ORDER_ROTATING: TurnOrder.ROTATING,
+    pb.SEAT_ORDER_SIMULTANEOUS: TurnOrder.SIMULTANEOUS,
+}
+
+
+def seat_config_from_proto(table: pb.SeatConfig) -> SeatConfig:
+    """Convert the seat configuration of a request.
+
+    Raises:
+        InvalidArgumentError: the seat order is unknown.
+    """
+    if table.order not in _ORDER_FROM_PROTO:
+        raise field_error(".seat_config.order", "is not a known SeatOrder")
+    timeout = table.seat_timeout
+    return SeatConfig(
+        tuple(Seat(seat.seat_id, seat.entity_id) for seat in table.seats),
+        _ORDER_FROM_PROTO[table.order],
+        timeout.seconds + timeout.nanos / 1e9 if table.HasField("seat_timeout") else None,
+    )
+
+
+def seat_config_to_proto(table: SeatConfig) -> pb.SeatConfig:
+    """Convert a seat configuration to a message."""
+    timeout = None
+    if table.seconds is not None:
+        timeout = Duration()
+        timeout.FromMicroseconds(round(table.seconds * 1_000_000))
+    return pb.SeatConfig(
+        seats=[pb.Seat(seat_id=seat.seat_id, entity_id=seat.entity_id) for seat in table.seats],
+        order=pb.SeatOrder.Value(f"SEAT_ORDER_{table.order.name}"),
+        seat_timeout=timeout,
+    )
+
+
+def submission_from_proto(request: pb.SubmitActionsRequest) -> SubmitActionsRequest:
+    """Convert a request to submit the actions of a seat."""
+    return SubmitActionsRequest(
+        session_id=request.session_id,
+        request_id=request.request_id,
+        expected_turn=request.expected_turn,
+        seat_id=request.seat_id,
+        actions=tuple(action_from_proto(index, call) for index, call in enumerate(request.actions)),
+        input=request.input,
+    )
+
+
+def new_session_from_proto(request: pb.CreateSessionRequest) -> NewSession:
+    """Convert a request to create a session."""
+    return NewSession(
+        request_id=request.request_id,
+        scenario_id=request.scenario_id,
+        spec_hash=request.spec_hash or None,
+        seed=request.seed if request.HasField("seed") else None,
+        pov=request.pov_entity_id or None,
+        narrator=_narrator_from_proto(request.narrator),
+        table=seat_config_from_proto(request.seat_config) if request.HasField("seat_config") else None,
+    )
+
+
+def _narrator_from_proto(options: pb.NarratorOptions) -> NarratorOptions:
+    budgets = {
+        name: budget_from_proto(f".narrator.{name}", getattr(options, name))
+        for name in ("turn_budget", "session_budget")
+        if options.HasField(name)
+    }
+    return NarratorOptions(options.model or None, options.language or None, **budgets)
+
+
+def forecast_request_from_proto(request: pb.ForecastOutcomesRequest) -> ForecastRequest:
+    """Convert a request for a forecast.
+
+    Raises:
+        InvalidArgumentError: the persona is unknown.
+    """
+    if request.persona and request.persona not in PERSONA_NAMES:
+        raise field_error(".persona", "is not a known Persona")
+    return ForecastRequest(
+        session_id=request.session_id,
+        persona=PERSONA_NAMES.get(request.persona, "random"),
+        runs=request.runs,
+        horizon=request.horizon,
+        seed=request.seed if request.HasField("seed") else None,
+        actions=tuple(action_from_proto(index, call) for index, call in enumerate(request.actions)),
+    )
+
+
+def fork_request_from_proto(request: pb.ForkSessionRequest) -> ForkRequest:
+    """Convert a request to fork a session."""
+    return ForkRequest(
+        request_id=request.request_id,
+        session_id=request.session_id,
+        turn=request.turn if request.HasField("turn") else None,
+        seed=request.seed if request.HasField("seed") else None,
+        pov=request.pov_entity_id or None,
+    )
+
+
+def rewind_request_from_proto(request: pb.RewindSessionRequest) -> RewindRequest:
+    """Convert a request to rewind a session."""
+    return RewindRequest(
+        request_id=request.request_id,
+        session_id=request.session_id,
+        turn=request.turn,
+        expected_turn=request.expected_turn,
+        pov=request.pov_entity_id or None,
+    )
+
+
+def compare_request_from_proto(request: pb.CompareBranchesRequest) -> CompareRequest:
+    """Convert a request to compare sessions."""
+    return CompareRequest(
+        session_id=request.session_id,
+        other_session_id=request.other_session_id,
+        pov=request.pov_entity_id or None,
+        page_size=request.page_size,
+        page_token=request.page_token,
+    )
+
+
+def turn_request_from_proto(request: pb.TakeTurnRequest) -> TurnRequest:
+    """Convert a request to play a turn."""
+    return TurnRequest(
+        session_id=request.session_id,
+        request_id=request.request_id,
+        expected_turn=request.expected_turn,
+        actions=tuple(action_from_proto(index, call) for index, call in enumerate(request.actions)),
+        input=request.input,
+        pov=request.pov_entity_id or None,
+        seat_id=request.seat_id or None,
+    )
+
+
+def watch_request_from_proto(request: pb.WatchSessionRequest) -> WatchRequest:
+    """Convert a request to watch a session."""
+    return WatchRequest(
+        session_id=request.session_id,
+        pov=request.pov_entity_id or None,
+        after=request.after_sequence,
+        attempt_id=request.attempt_id or None,
+        delay_turns=request.delay_turns,
+    )

@@ -1,0 +1,1 @@
+"""Several players: turn order and time-outs."""

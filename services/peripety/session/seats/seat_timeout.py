@@ -1,0 +1,210 @@
+"""Scheduler of turns without a request: all seats have acted, or a seat has timed out.
+
+Such a turn is played once, outside the calls that lead to it, in any process. Its due time is also the lease
+on it: the process that plays the turn first postpones the due time, so if the process crashes, the turn
+becomes due again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import uuid
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peripety.core.call_context import now_micros
+from peripety.core.concurrency import closing, shield_until_done
+from peripety.errors import FailedPreconditionError, PeripetyError
+from peripety.session.events import RuleFailed
+from peripety.session.seats.turn_order import TURN_LEASE_MICROS, find_seat, with_actor
+from peripety.session.turn_engine import TurnTransaction
+from peripety.session.types import TurnOrder, TurnRequest
+from peripety.session.validation import check_known_actions, check_next_turn, check_ongoing, check_submission
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+    from typing import Any
+
+    from peripety.session.seats.turn_order import SimultaneousTurn, SubmitActionsRequest
+    from peripety.session.session_view import Ruleset, RulesetCache
+    from peripety.session.store.session_store import SessionStore
+    from peripety.session.turn_runner import TurnRunner
+    from peripety.session.types import PlayerAction, SeatConfig, Session
+    from peripety.session.watch.broadcaster import SessionBroadcaster
+
+
+_POLL_SECONDS = 0.5
+_MAX_CLAIMS_PER_POLL = 8
+_REQUEST_NAMESPACE = uuid.UUID("0f1e53a0-6c52-4b0e-8d53-6a1f6f1f3a75")
+
+_log = logging.getLogger(__name__)
+
+
+class RoundScheduler:
+    """Scheduler of turns with several seats.
+
+    Args:
+        store: stores the sessions.
+        rulesets: the programs of their scenarios.
+        turns: plays turns.
+        hub: notifies watchers.
+    """
+
+    def __init__(
+        self, store: SessionStore, rulesets: RulesetCache, turns: TurnRunner, hub: SessionBroadcaster
+    ) -> None:
+        self._store = store
+        self._seats = store.seats
+        self._rulesets = rulesets
+        self._turns = turns
+        self._hub = hub
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def submit(self, submission: SubmitActionsRequest) -> tuple[str, ...]:
+        """Submit the actions of a seat.
+
+        Returns:
+            The seats that the turn still waits for; none once it is being played.
+
+        Raises:
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session or seat does not exist.
+            AlreadyExistsError: the request id was used for a different request.
+            ConflictError: `STALE_TURN`: it is not the next turn.
+            FailedPreconditionError: `SEATS_TAKE_TURNS`, `SEAT_HAS_ACTED`, `TIME_IS_UP`, or `RUN_ENDED`.
+        """
+        check_submission(submission)
+        session = await self._store.session(submission.session_id)
+        ruleset = await self._rulesets.of(session.spec_hash)
+        check_known_actions(submission.actions, ruleset.spec)
+        if session.turn + 1 == submission.expected_turn:
+            await asyncio.to_thread(_check_parameters, ruleset, session, submission.actions)
+        # Shielded: if the last caller disconnects, the others must not wait for another process.
+        now = await shield_until_done(self._hand_in(submission))
+        return () if now.session.turn >= submission.expected_turn else now.waiting
+
+    async def _hand_in(self, submission: SubmitActionsRequest) -> SimultaneousTurn:
+        later = now_micros() + TURN_LEASE_MICROS
+        now, completed = await self._seats.submit(
+            submission, lambda before: _check_submission_allowed(submission, before), later
+        )
+        self._hub.acted(now.session, now.acted)
+        if completed:
+            self._start(self._play(replace(now.session, due=later)))
+        return now
+
+    def look_out(self) -> None:
+        """Start polling for turns that are due."""
+        self._start(self._look_out())
+
+    async def aclose(self) -> None:
+        """Stop playing; turns in progress become due for other processes at once."""
+        # A task must have started before it is cancelled, or it could not release its turn.
+        await asyncio.sleep(0)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        # Outside the caller's context, which has a deadline.
+        task = asyncio.create_task(work, context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _look_out(self) -> None:
+        while True:
+            try:
+                for session in await self._seats.due(now_micros(), _MAX_CLAIMS_PER_POLL):
+                    later = now_micros() + TURN_LEASE_MICROS
+                    if await self._seats.take_over(session, later):
+                        self._start(self._play(replace(session, due=later)))
+            except PeripetyError as error:
+                _log.warning("due turns cannot be played now", extra={"code": error.code})
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _play(self, session: Session) -> None:
+        """Play the turn after a session with the submissions of its seats."""
+        table = session.table
+        if table is None:
+            return
+        try:
+            if table.order is TurnOrder.SIMULTANEOUS:
+                await self._play_round(session, table)
+            else:
+                await self._pass(session, table)
+        except asyncio.CancelledError:
+            with suppress(PeripetyError):
+                await self._seats.move(session, now_micros())
+            raise
+        except PeripetyError as error:
+            _log.info("scheduled turn was not played", extra={"code": error.code})
+
+    async def _play_round(self, session: Session, table: SeatConfig) -> None:
+        request = _joint_turn_request(await self._seats.round(session), table)
+        async with closing(self._turns.take_round(request)) as events:
+            last = [event async for event in events][-1].event
+        if isinstance(last, RuleFailed) and last.turn_abandoned:
+            await self._seats.open_anew(session, session.next_due(now_micros()))
+            self._hub.acted(session, ())
+
+    async def _pass(self, session: Session, table: SeatConfig) -> None:
+        seat = table.seats[session.turn % len(table.seats)]
+        request = TurnRequest(
+            session.session_id, _derive_request_id(session), session.turn + 1, seat_id=seat.seat_id
+        )
+        async with closing(self._turns.take(request)) as events:
+            async for _ in events:
+                pass
+
+
+def _check_submission_allowed(submission: SubmitActionsRequest, before: SimultaneousTurn) -> None:
+    """Raise an error if a submission is not possible now."""
+    session, table = before.session, before.session.table
+    if table is None or table.order is not TurnOrder.SIMULTANEOUS:
+        raise FailedPreconditionError(
+            "session has no simultaneous seats; play its turns with TakeTurn",
+            code="SEATS_TAKE_TURNS",
+        )
+    seat = find_seat(submission.seat_id, table)
+    check_next_turn(submission.expected_turn, session)
+    check_ongoing(session)
+    if seat.seat_id in before.acted:
+        raise FailedPreconditionError(
+            f".seat_id: '{seat.seat_id}' has acted in turn {submission.expected_turn}; wait for the next",
+            code="SEAT_HAS_ACTED",
+        )
+    is_due = session.due is not None and session.due <= now_micros()
+    if is_due or seat.seat_id not in before.waiting:
+        raise FailedPreconditionError(
+            f".seat_id: '{seat.seat_id}' timed out in turn {submission.expected_turn}; act in the next",
+            code="TIME_IS_UP",
+        )
+
+
+def _check_parameters(ruleset: Ruleset, session: Session, actions: Sequence[PlayerAction]) -> None:
+    """Validate parameters early, as an error in the simultaneous turn itself has no client to report to."""
+    board = TurnTransaction(ruleset.program, session.snapshot)
+    for action in actions:
+        board.act(action)
+
+
+def _joint_turn_request(now: SimultaneousTurn, table: SeatConfig) -> TurnRequest:
+    """Return the request for the joint turn of all seats, in seat order."""
+    handed_in = {one.seat_id: one for one in now.handed_in}
+    acting = [(seat, handed_in[seat.seat_id]) for seat in table.seats if seat.seat_id in handed_in]
+    return TurnRequest(
+        session_id=now.session.session_id,
+        request_id=_derive_request_id(now.session),
+        expected_turn=now.session.turn + 1,
+        actions=tuple(action for seat, one in acting for action in with_actor(seat, one.actions)),
+        input="\n".join(f"{seat.entity_id}: {one.input}" for seat, one in acting if one.input),
+    )
+
+
+def _derive_request_id(session: Session) -> str:
+    """Return the id of the request for the next turn, which is the same in every process."""
+    return str(uuid.uuid5(_REQUEST_NAMESPACE, f"{session.session_id} {session.last_sequence}"))

@@ -1,0 +1,287 @@
+"""Create, list, fork, rewind, delete; session as it begins.
+
+Initial state of a session.
+
+Session manager: create, read, list, play, resume, fork, rewind, watch, export and delete sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from peripety import engine
+from peripety.core.call_context import now_micros
+from peripety.core.concurrency import run_in_thread_if_large
+from peripety.core.validation import PagePosition, decode_page_token, make_page, resolve_page_size
+from peripety.errors import NotFoundError
+from peripety.gateway.types.response import UsageTotal
+from peripety.session.branches import BranchManager
+from peripety.session.bundles.exporter import SessionExporter
+from peripety.session.bundles.importer import SessionImporter
+from peripety.session.events import Accepted
+from peripety.session.seats.seat_timeout import RoundScheduler
+from peripety.session.session_view import project_session
+from peripety.session.turn_runner import TurnRunner
+from peripety.session.types import Session
+from peripety.session.validation import (
+    check_deletion,
+    check_new_session,
+    check_playable_seats,
+    check_session_id,
+)
+from peripety.session.visibility import TurnView, project_turn
+from peripety.session.watch.broadcaster import SessionBroadcaster
+from peripety.session.watch.watch_stream import WatchStreams
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+
+    from peripety.core.validation import Page
+    from peripety.scenario.types import ScenarioSource
+    from peripety.session.branch_types import BranchComparison, CompareRequest, ForkRequest, RewindRequest
+    from peripety.session.bundles.exporter import ReplayCompleted
+    from peripety.session.bundles.verifier import ReplayedTurn
+    from peripety.session.narration.narrator import Narrator
+    from peripety.session.seats.turn_order import SubmitActionsRequest
+    from peripety.session.session_view import Ruleset, RulesetCache, SessionView
+    from peripety.session.store.session_store import SessionStore
+    from peripety.session.types import CommittedTurn, NewSession, SessionSummary, TurnRequest
+    from peripety.session.visibility import MessageLimit, TurnEventView
+    from peripety.session.watch.topic import WatchEvent, WatchRequest
+
+
+def create_session(program: engine.Program, new: NewSession) -> Session:
+    """Return a new session before its first turn; it is not stored."""
+    seed = program.spec["seed"] if new.seed is None else new.seed
+    state = program.new_state(seed)
+    now = now_micros()
+    session = Session(
+        session_id=str(uuid.uuid4()),
+        scenario_id=new.scenario_id,
+        spec_hash=program.spec_hash,
+        seed=seed,
+        first_seed=seed,
+        reseeded=False,
+        turn=0,
+        status=state.status,
+        snapshot=state.to_json(),
+        state_hash=state.hash(),
+        chain_hash=engine.start_hash_chain(seed, program.spec_hash),
+        last_sequence=0,
+        usage=UsageTotal(),
+        created=now,
+        updated=now,
+        line_id=str(uuid.uuid4()),
+        narrator=new.narrator,
+        table=new.table,
+    )
+    return replace(session, due=session.next_due(now))
+
+
+class SessionManager:
+    """Manager of all sessions of a database.
+
+    Args:
+        store: stores the sessions.
+        scenarios: source of their scenarios.
+        rulesets: the programs of their scenarios.
+        narrator: narrates their turns.
+        room: size limit of a turn and of a page of turns.
+        watchers: maximum number of concurrent watchers.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        scenarios: ScenarioSource,
+        rulesets: RulesetCache,
+        narrator: Narrator,
+        room: MessageLimit,
+        watchers: int = 128,
+    ) -> None:
+        self._store = store
+        self._scenarios = scenarios
+        self._rulesets = rulesets
+        self._hub = SessionBroadcaster(store, followers=watchers)
+        self._turns = TurnRunner(store, rulesets, narrator, room, self._hub)
+        self._watching = WatchStreams(store, rulesets, self._hub)
+        self._rounds = RoundScheduler(store, rulesets, self._turns, self._hub)
+        self._branches = BranchManager(store, rulesets, room)
+        self._exporter = SessionExporter(store, rulesets, scenarios)
+        self._importer = SessionImporter(store, room)
+        self._room = room
+
+    async def create(self, new: NewSession) -> SessionView:
+        """Create a session of a compiled scenario; idempotent by request id.
+
+        Raises:
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the scenario, version or entity does not exist.
+            AlreadyExistsError: the request id was used for a different request.
+        """
+        check_new_session(new)
+        made = await self._store.made_by(new.named())
+        if made is not None:
+            return await self._seen(made, new.pov)
+        scenario = await self._scenarios.compiled(new.scenario_id, new.spec_hash)
+        ruleset = await self._rulesets.of(scenario.spec_hash, scenario.document)
+        ruleset.viewers.view(new.pov)
+        if new.table is not None:
+            check_playable_seats(new.table, ruleset.spec)
+        session = await asyncio.to_thread(create_session, ruleset.program, new)
+        return await self._seen(await self._store.add(session, scenario.document, new.named()), new.pov)
+
+    async def get(self, session_id: str, pov: str | None) -> SessionView:
+        """Return a session as seen by an entity.
+
+        Raises:
+            NotFoundError: the session or entity does not exist.
+            InvalidArgumentError: the entity is not playable.
+        """
+        session, ruleset = await self._session(session_id)
+        return await run_in_thread_if_large(
+            lambda: project_session(session, ruleset, pov), len(session.snapshot)
+        )
+
+    async def list(self, scenario_id: str | None, asked_size: int, token: str) -> Page[SessionSummary]:
+        """List sessions, newest first, optionally only those of one scenario.
+
+        Raises:
+            InvalidArgumentError: the page size or token is invalid.
+        """
+        size = resolve_page_size(asked_size)
+        position = decode_page_token(token, named=True)
+        found = await self._store.sessions(scenario_id, position, size + 1)
+        return make_page(found, size, lambda session: PagePosition(session.created, session.session_id))
+
+    async def delete(self, session_id: str, request_id: str) -> None:
+        """Delete a session with its turns; idempotent by request id.
+
+        Raises:
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session does not exist.
+        """
+        check_deletion(session_id, request_id)
+        await self._store.delete(session_id, request_id)
+        self._hub.deleted(session_id)
+
+    def take_turn(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
+        """Play a turn, or replay it if its request has played it already."""
+        return self._turns.take(request)
+
+    async def resume(
+        self,
+        session_id: str,
+        which: int | str,
+        *,
+        after: int = 0,
+        attempt_id: str | None = None,
+        pov: str | None = None,
+    ) -> tuple[TurnEventView, ...]:
+        """Return the recorded events of a committed turn after a given one.
+
+        Args:
+            session_id: the session.
+            which: the turn's number, or the id of the request that played it.
+            after: sequence of the last received event.
+            attempt_id: the attempt of that event; if another attempt was committed, all events are returned.
+            pov: the entity whose view this is; None for the public view.
+
+        Raises:
+            NotFoundError: the session, turn or entity does not exist.
+        """
+        session, ruleset = await self._session(session_id)
+        view = ruleset.viewers.view(pov)
+        turn = await self._store.turn(session_id, which)
+        if turn is None:
+            raise NotFoundError(
+                "turn is not committed; send it again with its request id, or use a committed turn",
+                code="UNKNOWN_TURN",
+            )
+        if attempt_id is not None and attempt_id != _attempt_id_of(turn):
+            after = 0
+        return tuple(
+            seen for seen in project_turn(session, ruleset.spec, view, turn) if seen.sequence > after
+        )
+
+    async def turns(self, session_id: str, pov: str | None, asked_size: int, token: str) -> Page[TurnView]:
+        """List committed turns, oldest first.
+
+        Raises:
+            NotFoundError: the session or entity does not exist.
+            InvalidArgumentError: the page size or token is invalid.
+        """
+        size = resolve_page_size(asked_size)
+        after = decode_page_token(token) or PagePosition(0)
+        session, ruleset = await self._session(session_id)
+        view = ruleset.viewers.view(pov)
+        found = [
+            TurnView(turn, tuple(project_turn(session, ruleset.spec, view, turn)))
+            for turn in await self._store.turns(session_id, after.number, size + 1)
+        ]
+        fitting = await asyncio.to_thread(self._room.fitting, [(seen,) for seen in found[:size]])
+        return make_page(found, fitting, lambda seen: PagePosition(seen.turn.turn))
+
+    async def fork(self, request: ForkRequest) -> SessionView:
+        """Create a session that shares the first turns of another."""
+        return await self._branches.fork(request)
+
+    async def rewind(self, request: RewindRequest) -> SessionView:
+        """Undo the last turns of a session."""
+        seen = await self._branches.rewind(request)
+        self._hub.look()
+        return seen
+
+    async def compare(self, request: CompareRequest) -> BranchComparison:
+        """Compare two sessions: their last common turn, and the differences since."""
+        return await self._branches.compare(request)
+
+    def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
+        """Watch a session until it ends."""
+        return self._watching.watch(request)
+
+    async def submit(self, submission: SubmitActionsRequest) -> tuple[str, ...]:
+        """Submit the actions of a seat."""
+        return await self._rounds.submit(submission)
+
+    def look_out(self) -> None:
+        """Start polling for turns that are due."""
+        self._rounds.look_out()
+
+    async def aclose(self) -> None:
+        """Shut down: close all watch streams and stop the seat-timeout scheduler."""
+        await self._hub.aclose()
+        await self._rounds.aclose()
+
+    def replay(
+        self, session_id: str, first_turn: int, last_turn: int
+    ) -> AsyncGenerator[ReplayedTurn | ReplayCompleted, None]:
+        """Replay a session and compare it with its record."""
+        return self._exporter.replay(session_id, first_turn, last_turn)
+
+    def export(self, session_id: str, last_turn: int) -> AsyncGenerator[bytes, None]:
+        """Export a session as a bundle."""
+        return self._exporter.export(session_id, last_turn)
+
+    async def take_in(self, request_id: str, pieces: AsyncIterator[bytes]) -> SessionView:
+        """Import the session of a bundle and return its public view."""
+        return await self._seen(await self._importer.take_in(request_id, pieces), None)
+
+    async def _session(self, session_id: str) -> tuple[Session, Ruleset]:
+        check_session_id(session_id)
+        session = await self._store.session(session_id)
+        return session, await self._rulesets.of(session.spec_hash)
+
+    async def _seen(self, session: Session, pov: str | None) -> SessionView:
+        ruleset = await self._rulesets.of(session.spec_hash)
+        return await run_in_thread_if_large(
+            lambda: project_session(session, ruleset, pov), len(session.snapshot)
+        )
+
+
+def _attempt_id_of(turn: CommittedTurn) -> str | None:
+    first = turn.events[0]
+    return first.attempt_id if isinstance(first, Accepted) else None

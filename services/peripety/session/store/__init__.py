@@ -1,0 +1,1 @@
+"""Stored sessions and turns, one transaction per turn."""

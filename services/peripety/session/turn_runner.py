@@ -1,0 +1,409 @@
+"""Life of a turn: requested, decided, narrated, committed.
+
+A turn is the only operation that changes a session through the engine. It may take minutes, because a
+language model narrates it, and it must happen exactly once. The phases are:
+
+1. Request. Requests for the same session wait for each other in this process. A request that has been
+   committed before is replayed from its record (idempotency). Otherwise the request is validated against the
+   session as it is.
+2. Decision. The engine executes the actions of the player on a copy of the state . If nothing can be applied,
+   or the result cannot be sent, the turn is abandoned before a model is called.
+3. Narration. The narrator may add actions, dice and small changes within its scope, and writes the prose.
+   Events are streamed to the client and to watchers as they occur. If speculative mechanics turn out wrong, a
+   new `Accepted` event restarts the stream of this turn.
+4. Commit. The turn, its events and the session's next state are written in one transaction .
+
+Invariants:
+
+* Before the commit nothing is durable: a turn that is cancelled, crashes or loses a race leaves the session
+  unchanged.
+* After the commit the events are a record; repeating the request replays them unchanged.
+* `Committed` is sent only after the commit. All earlier events are provisional, and the attempt id shows
+  whether they belong to the attempt that was committed.
+* The events of a turn have consecutive sequences after the session's last one. The commit is a
+  compare-and-swap on turn and sequence, so of two concurrent attempts in different processes only one is
+  stored.
+* A committed turn fits into a message for a viewer who may see all of it. Otherwise it could never be read
+  again.
+
+Alternatives and their costs. A lock in the database for the time of a turn would block other writers for
+minutes and outlive a crashed process. A lease per session would need renewal and expiry; the compare-and-swap
+needs neither, and the cost of a lost race is one wasted narration. To store events as they occur would make
+partial turns visible and would need a cleanup after crashes.
+
+In a session with several seats, the due time of the turn is postponed while the turn is played, so that no
+other process plays it for a seat that is late .
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from peripety import engine
+from peripety.core.call_context import now_micros
+from peripety.core.concurrency import run_in_thread_if_large, shield_until_done
+from peripety.errors import AlreadyExistsError, ConflictError, InternalError, PeripetyError
+from peripety.gateway.types.response import UsageTotal
+from peripety.session.events import Accepted, Committed, RuleFailed
+from peripety.session.memory import diff_memories
+from peripety.session.narration.turn_context import NarrationContext
+from peripety.session.narration.turn_narration import NarrationResult
+from peripety.session.seats.turn_order import TURN_LEASE_MICROS, check_seat_turn, seat_of_request
+from peripety.session.session_view import RecentTurnCache
+from peripety.session.speculation import TurnRestarted, begin_turn
+from peripety.session.turn_engine import TurnTransaction
+from peripety.session.types import CommittedTurn, Resolution, new_attempt_id
+from peripety.session.validation import (
+    check_known_actions,
+    check_next_turn,
+    check_ongoing,
+    check_turn_request,
+)
+from peripety.session.visibility import TurnEventView, TurnView, project_turn
+from peripety.session.watch.topic import LiveTurn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+
+    from peripety.session.events import Event
+    from peripety.session.narration.narrator import Narrator
+    from peripety.session.session_view import Ruleset, RulesetCache
+    from peripety.session.speculation import SpeculativeTurn
+    from peripety.session.store.session_store import SessionStore
+    from peripety.session.turn_engine import TurnResult
+    from peripety.session.types import Seat, Session, TurnRequest
+    from peripety.session.visibility import MessageLimit
+    from peripety.session.watch.broadcaster import SessionBroadcaster
+
+
+# Mechanics below this fraction of the message limit hardly ever make a turn too large.
+_SAFE_FRACTION = 16
+_TOO_LARGE_FAILURE = RuleFailed(
+    "TURN_TOO_LARGE",
+    "",
+    "the turn does not fit into a message, so it was abandoned; try fewer actions",
+    turn_abandoned=True,
+)
+
+
+class TurnRunner:
+    """Runner of turns.
+
+    Args:
+        store: stores the sessions.
+        rulesets: the programs of their scenarios.
+        narrator: narrates the turns.
+        room: size limit of a turn.
+        hub: notifies watchers.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        rulesets: RulesetCache,
+        narrator: Narrator,
+        room: MessageLimit,
+        hub: SessionBroadcaster,
+    ) -> None:
+        self._store = store
+        self._recent = RecentTurnCache(store)
+        self._hub = hub
+        self._rulesets = rulesets
+        self._narrator = narrator
+        self._room = room
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def take(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
+        """Play a turn and stream its events, or replay it if its request has played it already.
+
+        Turns of one session wait for each other in this process; between processes the database decides.
+
+        Raises:
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session or entity does not exist.
+            AlreadyExistsError: the request id was used for a different turn.
+            ConflictError: `STALE_TURN`: it is not the next turn.
+            FailedPreconditionError: `RUN_ENDED`, `NOT_YOUR_TURN` or `SIMULTANEOUS_SEATS`.
+        """
+        check_turn_request(request)
+        async with aclosing(self._take(request, seat_of_request)) as events:
+            async for event in events:
+                yield event
+
+    async def take_round(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
+        """Play a turn in which all seats act together, narrated for everyone.
+
+        Rejected actions are only reported, as the seats cannot agree on others.
+        """
+        async with aclosing(self._take(request, _seat_of_joint_turn)) as events:
+            async for event in events:
+                yield event
+
+    async def _take(
+        self, request: TurnRequest, seat_of: Callable[[TurnRequest, Session], Seat | None]
+    ) -> AsyncGenerator[TurnEventView, None]:
+        async with (
+            self._locks.setdefault(request.session_id, asyncio.Lock()),
+            aclosing(self._take_alone(request, seat_of)) as events,
+        ):
+            async for event in events:
+                yield event
+
+    async def _take_alone(
+        self, request: TurnRequest, seat_of: Callable[[TurnRequest, Session], Seat | None]
+    ) -> AsyncGenerator[TurnEventView, None]:
+        session = await self._store.session(request.session_id)
+        ruleset = await self._rulesets.of(session.spec_hash)
+        attempt = TurnAttempt(request, seat_of(request, session), session, ruleset)
+        recorded = await self._recorded(request)
+        if recorded is not None:
+            for event in attempt.replay(recorded):
+                yield event
+            return
+        attempt.check()
+        async with self._held(session), aclosing(self._play(attempt)) as events:
+            with self._hub.playing(attempt.live):
+                async for event in events:
+                    yield event
+
+    @asynccontextmanager
+    async def _held(self, session: Session) -> AsyncIterator[None]:
+        """Postpone the seat deadline while the turn is played."""
+        if session.due is None:
+            yield
+            return
+        later = max(session.due, now_micros() + TURN_LEASE_MICROS)
+        await self._store.seats.move(session, later)
+        try:
+            yield
+        finally:
+            # If the turn was committed, this changes nothing. If it fails, the turn is only due later, so the
+            # error is suppressed in favour of the turn's own result.
+            with suppress(PeripetyError):
+                await shield_until_done(self._store.seats.move(replace(session, due=later), session.due))
+
+    async def _recorded(self, request: TurnRequest) -> CommittedTurn | None:
+        recorded = await self._store.turn(request.session_id, request.request_id)
+        if recorded is not None and recorded.request_digest != request.digest():
+            raise AlreadyExistsError(
+                f".request_id was used for another request, of turn {recorded.turn}; make a new one",
+                code="REQUEST_ID_REUSED",
+            )
+        return recorded
+
+    async def _play(self, attempt: TurnAttempt) -> AsyncGenerator[TurnEventView, None]:
+        stage, opening = await run_in_thread_if_large(attempt.set_up, len(attempt.session.snapshot))
+        if stage is not None and not await self._may_fit(attempt, stage.foresee()):
+            stage, opening = None, (_TOO_LARGE_FAILURE,)
+        for event in attempt.opening(opening):
+            yield event
+        if stage is None:
+            return
+        told = None
+        async with aclosing(self._narrator.tell(await self._scene(attempt, stage))) as telling:
+            async for happened in telling:
+                if isinstance(happened, NarrationResult):
+                    told = happened
+                else:
+                    for event in attempt.goes_on(happened):
+                        yield event
+        if told is None or stage.played is None:
+            raise InternalError("a narration ended without a result")
+        async for event in self._end(attempt, stage.played, told):
+            yield event
+
+    async def _end(
+        self, attempt: TurnAttempt, played: TurnResult, told: NarrationResult
+    ) -> AsyncGenerator[TurnEventView, None]:
+        """Commit the turn, unless it is too large."""
+        committed = attempt.committed(played, told)
+        last = attempt.note(committed)
+        turn = attempt.turn_to_record(played, told)
+        if not await self._fits(attempt.whole(turn)):
+            yield attempt.abandoning(_TOO_LARGE_FAILURE)
+            return
+        session = attempt.session_after(committed, played, told)
+        recorded = await self._commit(attempt.request, session, turn)
+        if recorded is turn:
+            self._recent.keep(session, (*attempt.past, turn))
+            self._hub.committed(session, attempt.live, committed)
+        for event in (last,) if recorded is turn else attempt.replay(recorded):
+            yield event
+
+    async def _may_fit(self, attempt: TurnAttempt, played: TurnResult) -> bool:
+        """Return True if the turn is likely to fit, so that no narration is wasted."""
+        is_small = len(played.record) < self._room.limit // _SAFE_FRACTION
+        return is_small or await self._fits(attempt.opened(played))
+
+    async def _fits(self, turn: TurnView) -> bool:
+        """Return True if a turn can be sent to a viewer who may see all of it."""
+        return await run_in_thread_if_large(lambda: self._room.holds(turn), len(turn.turn.record))
+
+    async def _commit(self, request: TurnRequest, session: Session, turn: CommittedTurn) -> CommittedTurn:
+        """Commit a turn; return the turn as recorded now."""
+        try:
+            await self._store.commit(session, turn)
+        except ConflictError:
+            # Another process may have played this very request meanwhile; its record is then the result.
+            recorded = await self._recorded(request)
+            if recorded is None:
+                raise
+            return recorded
+        return turn
+
+    async def _scene(self, attempt: TurnAttempt, stage: SpeculativeTurn) -> NarrationContext:
+        attempt.past = await self._recent.of(attempt.session)
+        return NarrationContext(
+            spec=attempt.ruleset.spec,
+            view=attempt.ruleset.viewers.view(attempt.audience),
+            turn=attempt.request.expected_turn,
+            input=attempt.request.input,
+            session=attempt.session,
+            stage=stage,
+            past=attempt.past,
+        )
+
+
+class TurnAttempt:
+    """One attempt to play a turn: its starting point and its events so far."""
+
+    def __init__(self, request: TurnRequest, seat: Seat | None, session: Session, ruleset: Ruleset) -> None:
+        self.request = request
+        self.seat = seat
+        self.session = session
+        self.ruleset = ruleset
+        self.view = ruleset.viewers.view(request.pov if seat is None else seat.entity_id)
+        self.audience = request.pov if session.table is None else None
+        self.live = LiveTurn(session, self.audience, ruleset.spec)
+        self.past: tuple[CommittedTurn, ...] = ()
+        self._accepted = self._acceptance()
+        self._events: list[Event] = []
+
+    def _acceptance(self) -> Accepted:
+        request = self.request
+        attempt_id = new_attempt_id(self.session.last_sequence)
+        return Accepted(attempt_id, request.request_id, request.actions, request.input)
+
+    def check(self) -> None:
+        """Raise an error if the turn is not possible in the current session."""
+        session, request = self.session, self.request
+        check_next_turn(request.expected_turn, session)
+        check_ongoing(session)
+        check_seat_turn(self.seat, session)
+        check_known_actions(request.actions, self.ruleset.spec)
+
+    def set_up(self) -> tuple[SpeculativeTurn | None, tuple[Event, ...]]:
+        """Execute the actions of the player."""
+        session = self.session
+        board = TurnTransaction(
+            self.ruleset.program,
+            session.snapshot,
+            reseeded=session.seed if session.reseeded else None,
+            actor=None if self.seat is None else self.seat.entity_id,
+        )
+        # Seats that act together cannot agree on other actions, so rejected ones do not abandon the turn.
+        one_player = session.table is None or self.seat is not None
+        return begin_turn(board, self.request.actions, mistakes_cost_nothing=one_player)
+
+    def opening(self, events: Sequence[Event]) -> Iterator[TurnEventView]:
+        """Start the turn and yield the events of its actions."""
+        yield from map(self.note, (self._accepted, *events))
+
+    def goes_on(self, happened: Event | TurnRestarted) -> Iterator[TurnEventView]:
+        """Yield the next event, or restart the turn and yield its new mechanics."""
+        if not isinstance(happened, TurnRestarted):
+            yield self.note(happened)
+            return
+        self._accepted = self._acceptance()
+        self._events.clear()
+        yield from self.opening(happened.events)
+
+    def opened(self, played: TurnResult) -> TurnView:
+        """Return the turn with an empty narration, to estimate its minimum size."""
+        told = NarrationResult("", Resolution.NARRATED, UsageTotal(), "", memories=self.session.memories)
+        committed, turn = self.committed(played, told), self.turn_to_record(played, told)
+        return self.whole(replace(turn, events=(self._accepted, *played.events, committed)))
+
+    def whole(self, turn: CommittedTurn) -> TurnView:
+        """Return the unfiltered view of a turn."""
+        return TurnView(turn, tuple(map(self._seen, turn.events)))
+
+    def abandoning(self, failure: RuleFailed) -> TurnEventView:
+        """Replace the last event of a turn that was about to be committed with a failure."""
+        self._events.pop()
+        return self.note(failure)
+
+    def note(self, event: Event) -> TurnEventView:
+        """Record an event and publish it to watchers; return it as seen by the viewer."""
+        self._events.append(event)
+        # `Committed` is published after the commit.
+        if not isinstance(event, Committed):
+            self.live.tell(event)
+        return self._seen(self.view.event(event, self.audience))
+
+    def _seen(self, event: Event | None) -> TurnEventView:
+        sequence = self.session.last_sequence + len(self._events)
+        return TurnEventView(
+            self.session.session_id, self.request.expected_turn, sequence, event, self.ruleset.spec
+        )
+
+    def replay(self, recorded: CommittedTurn) -> Iterator[TurnEventView]:
+        """Yield the recorded turn as seen by the viewer."""
+        return project_turn(self.session, self.ruleset.spec, self.view, recorded)
+
+    def committed(self, played: TurnResult, told: NarrationResult) -> Committed:
+        """Return the last event of the turn."""
+        return Committed(
+            state_hash=played.state_hash,
+            chain_hash=engine.extend_hash_chain(self.session.chain_hash, played.record),
+            status=played.world.status,
+            legal_actions=played.legal_actions,
+            usage=told.usage,
+            changes=played.changes,
+            narrative=told.narrative,
+            resolution=told.resolution,
+            model=told.model,
+            commit_time=now_micros(),
+            conduct=told.conduct,
+            next_seat_id=replace(
+                self.session, turn=self.request.expected_turn, status=played.world.status
+            ).next_seat_id,
+        )
+
+    def session_after(self, committed: Committed, played: TurnResult, told: NarrationResult) -> Session:
+        """Return the session after the turn."""
+        after = replace(
+            self.session,
+            turn=self.request.expected_turn,
+            status=committed.status,
+            snapshot=played.snapshot,
+            state_hash=committed.state_hash,
+            chain_hash=committed.chain_hash,
+            last_sequence=self.session.last_sequence + len(self._events),
+            usage=self.session.usage + committed.usage,
+            updated=committed.commit_time,
+            reseeded=False,
+            memories=told.memories,
+        )
+        return replace(after, due=after.next_due(committed.commit_time))
+
+    def turn_to_record(self, played: TurnResult, told: NarrationResult) -> CommittedTurn:
+        """Return the turn to commit."""
+        return CommittedTurn(
+            turn=self.request.expected_turn,
+            request_id=self.request.request_id,
+            request_digest=self.request.digest(),
+            pov=self.audience,
+            record=played.record,
+            first_sequence=self.session.last_sequence + 1,
+            events=tuple(self._events),
+            memories=diff_memories(self.session.memories, told.memories),
+        )
+
+
+def _seat_of_joint_turn(_request: TurnRequest, _session: Session) -> None:
+    """Return None, as a simultaneous turn has no single acting seat."""

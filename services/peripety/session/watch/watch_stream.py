@@ -1,0 +1,226 @@
+"""Watch a session without gap.
+
+Watch streams: recorded events, then live ones, projected once for all watchers of a view.
+
+Watch stream of a session: recorded events first, then live ones, without gap or repetition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peripety.core.concurrency import closing
+from peripety.session.types import sequence_of_attempt
+from peripety.session.validation import check_watch_request
+from peripety.session.watch.topic import (
+    MAX_LAG_TURNS,
+    SeatActed,
+    SessionRewound,
+    WatchClosed,
+    WatchHeartbeat,
+    last_sequence_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator
+
+    from peripety.session.session_view import RulesetCache
+    from peripety.session.store.session_store import SessionStore
+    from peripety.session.visibility import ViewerProjection
+    from peripety.session.watch.broadcaster import SessionBroadcaster
+    from peripety.session.watch.topic import CachedEventView, LogEntry, SessionTopic, WatchEvent, WatchRequest
+
+
+_HEARTBEAT_SECONDS = 15.0
+
+
+class WatchStreams:
+    """Factory of watch streams.
+
+    Args:
+        store: stores the sessions.
+        rulesets: the programs of their scenarios.
+        hub: publishes events.
+        heartbeat_seconds: seconds without an event after which a heartbeat is sent.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        rulesets: RulesetCache,
+        hub: SessionBroadcaster,
+        *,
+        heartbeat_seconds: float = _HEARTBEAT_SECONDS,
+    ) -> None:
+        self._store = store
+        self._rulesets = rulesets
+        self._hub = hub
+        self._heartbeat_seconds = heartbeat_seconds
+
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
+        """Watch a session until it ends, is deleted, or the server stops; the last event has the reason.
+
+        Raises:
+            InvalidArgumentError: a field is invalid.
+            NotFoundError: the session or entity does not exist.
+            ResourceExhaustedError: there are too many watchers on this server.
+        """
+        check_watch_request(request)
+        session = await self._store.session(request.session_id)
+        ruleset = await self._rulesets.of(session.spec_hash)
+        view = ruleset.viewers.view(request.pov)
+        async with self._hub.following(session, ruleset.spec) as channel:
+            watcher = _WatchStream(self._hub, channel, view, request)
+            await watcher.find_position()
+            while True:
+                news = channel.news
+                async with closing(watcher.events()) as events:
+                    async for event in events:
+                        yield event
+                reason = watcher.reason_to_close()
+                if reason is not None:
+                    yield WatchClosed(reason, watcher.last_sequence)
+                    return
+                try:
+                    async with asyncio.timeout(self._heartbeat_seconds):
+                        await news.wait()
+                except TimeoutError:
+                    yield WatchHeartbeat(watcher.last_sequence)
+
+
+@dataclass(slots=True)
+class _WatchPosition:
+    """Position of a watcher.
+
+    Attributes:
+        recorded: sequence up to which all recorded events were sent.
+        attempt_id: the attempt at the next turn of which events were sent; None for none.
+        told: number of its events that were sent.
+    """
+
+    recorded: int
+    attempt_id: str | None = None
+    told: int = 0
+
+
+class _WatchStream:
+    """One watch stream."""
+
+    def __init__(
+        self, hub: SessionBroadcaster, channel: SessionTopic, view: ViewerProjection, request: WatchRequest
+    ) -> None:
+        self._hub = hub
+        self._channel = channel
+        self._view = view
+        self._request = request
+        self._at = _WatchPosition(0)
+        self._caught_up = False
+        self._too_slow = False
+        self._told_of_seats: set[tuple[int, str]] = set()
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last event sent."""
+        return self._at.recorded + self._at.told
+
+    async def find_position(self) -> None:
+        """Determine the position from the request."""
+        after, attempt_id = self._request.after, self._request.attempt_id
+        if not after:
+            return
+        start = None if attempt_id is None else sequence_of_attempt(attempt_id)
+        if start is not None and start < after:
+            start = min(start, self._channel.head.sequence)
+            self._at = _WatchPosition(start, attempt_id, after - start)
+            return
+        entry = await self._hub.next_entry(self._channel, after - 1)
+        if entry is None:
+            self._at = _WatchPosition(min(after, self._channel.head.sequence))
+        elif isinstance(entry, SessionRewound) or entry.first_sequence > after:
+            self._at = _WatchPosition(after)
+        else:
+            start = entry.first_sequence - 1
+            ended = entry.last_sequence == after and attempt_id in {None, entry.attempt_id}
+            self._at = _WatchPosition(after) if ended else _WatchPosition(start, attempt_id, after - start)
+
+    async def events(self) -> AsyncGenerator[WatchEvent, None]:
+        """Yield all events that can be sent now."""
+        while not self._stopped and (entry := await self._next()) is not None:
+            if isinstance(entry, SessionRewound):
+                yield entry
+            else:
+                known = (
+                    self._at.attempt_id == entry.attempt_id and entry.first_sequence == self._at.recorded + 1
+                )
+                for happened in entry.events[self._at.told if known else 0 :]:
+                    yield happened.sight(self._view)
+            self._at = _WatchPosition(last_sequence_of(entry))
+        for acted in self._acted():
+            yield acted
+        for sight in self._live():
+            yield sight
+
+    def reason_to_close(self) -> str | None:
+        """Return the reason to close the stream, or None if it stays open."""
+        channel = self._channel
+        if channel.deleted:
+            return "SESSION_DELETED"
+        if self._hub.stopping:
+            return "SERVER_SHUTTING_DOWN"
+        if self._too_slow:
+            return "TOO_SLOW"
+        return "RUN_ENDED" if self._is_at_the_end and not channel.head.ongoing else None
+
+    @property
+    def _stopped(self) -> bool:
+        return self._too_slow or self._channel.deleted or self._hub.stopping
+
+    @property
+    def _is_at_the_end(self) -> bool:
+        return self._at.recorded >= self._channel.head.sequence
+
+    async def _next(self) -> LogEntry | None:
+        """Return the next log entry to send, or None if it must wait."""
+        if self._is_at_the_end:
+            self._caught_up = True
+            return None
+        entry = await self._hub.next_entry(self._channel, self._at.recorded)
+        if entry is None or isinstance(entry, SessionRewound):
+            return entry
+        head = self._channel.head
+        ahead = head.turn - entry.turn - (self._request.delay_turns if head.ongoing else 0)
+        if ahead < 0:
+            self._caught_up = True
+            return None
+        if self._caught_up and ahead >= MAX_LAG_TURNS:
+            self._too_slow = True
+            return None
+        return entry
+
+    def _acted(self) -> Iterator[SeatActed]:
+        """Yield the seats that have acted in the next turn and were not reported yet."""
+        channel = self._channel
+        if self._request.delay_turns or self._stopped or channel.acted_after != self._at.recorded:
+            return
+        new = [seat for seat in channel.acted if (channel.acted_after, seat) not in self._told_of_seats]
+        self._told_of_seats = {(channel.acted_after, seat) for seat in channel.acted}
+        for seat in new:
+            before = channel.acted[: channel.acted.index(seat) + 1]
+            waiting = tuple(one for one in channel.seats if one not in before)
+            yield SeatActed(channel.head.turn + 1, seat, waiting)
+
+    def _live(self) -> Iterator[CachedEventView]:
+        """Yield the unsent events of the turn that this process plays."""
+        live = self._hub.live(self._channel)
+        if self._request.delay_turns or self._stopped or live is None:
+            return
+        if not self._is_at_the_end or live.after != self._at.recorded or not live.events:
+            return
+        if live.attempt_id != self._at.attempt_id:
+            self._at = _WatchPosition(live.after, live.attempt_id)
+        while live.attempt_id == self._at.attempt_id and self._at.told < len(live.events):
+            happened = live.events[self._at.told]
+            self._at.told += 1
+            yield happened.sight(self._view)

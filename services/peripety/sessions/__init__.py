@@ -1,1 +1,0 @@
-"""Sessions: scenarios played turn by turn, with exactly-once turns."""

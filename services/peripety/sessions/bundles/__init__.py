@@ -1,1 +1,0 @@
-"""Session bundles: files that contain a whole session and can be verified independently."""

@@ -1,1 +1,0 @@
-"""Conversion between sessions and protobuf messages."""

@@ -1,1 +1,0 @@
-"""Sessions with several players: turn order, submissions and seat timeouts."""

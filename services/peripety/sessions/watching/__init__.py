@@ -1,1 +1,0 @@
-"""Watch streams: recorded events, then live ones, projected once for all watchers of a view."""

@@ -1,1 +1,0 @@
-"""Policies in the reference implementation, in the order of docs/policies.md."""

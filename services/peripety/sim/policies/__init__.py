@@ -1,1 +1,0 @@
-"""Policies: rules that decide about the tool calls of agents; docs/policies.md specifies them."""

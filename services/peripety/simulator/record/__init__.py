@@ -1,1 +1,0 @@
-"""Recording: answers of a provider or of the simulator become a script that reproduces them."""

@@ -1,1 +1,0 @@
-"""Script files: patterns, answers, timing and faults of the scripted LLM."""

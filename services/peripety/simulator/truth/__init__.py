@@ -1,1 +1,0 @@
-"""Rules of the providers: token counts, prompt caches, rate limits and bills, from dated data."""

@@ -1,1 +1,0 @@
-"""Wire formats of the providers, one module per API."""

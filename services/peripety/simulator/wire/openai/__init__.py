@@ -1,1 +1,0 @@
-"""Common parts of the OpenAI APIs and of compatible ones."""

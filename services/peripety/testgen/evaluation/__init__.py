@@ -1,0 +1,1 @@
+"""Stability, soundness, novelty of tests."""

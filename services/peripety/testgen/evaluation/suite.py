@@ -1,0 +1,265 @@
+"""One test run repeatedly, suite against mutants.
+
+Execution of a single test, independent of other tests.
+
+Measured suite: the value that each test adds, and the gaps of all tests together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from peripety.core.mutation import Coverage, MutationScore
+from peripety.errors import Finding, Severity
+from peripety.testgen.evaluation.duplicates import are_similar, contradict, input_text
+from peripety.testgen.types import CaseVerdict, DuplicateLevel, EvaluatedTest, SuiteQuality, TestStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.core.mutation import Mutant
+    from peripety.testgen.subjects.subject import RunResult, Subject, SubjectTarget
+    from peripety.testgen.types import TestCase
+
+
+DEFAULT_REPETITIONS = 5
+"""Default number of runs of a test."""
+
+
+def evaluate_test(
+    subject: Subject, test: TestCase, repetitions: int = DEFAULT_REPETITIONS, *, mutation: bool = True
+) -> EvaluatedTest:
+    """Run a test several times, check its soundness, and find the mutants that it kills.
+
+    The call blocks for all its runs, so it must not run on the event loop.
+
+    Args:
+        subject: the subject.
+        test: the test.
+        repetitions: the number of runs, at least one; a test that is not executable runs once.
+        mutation: True to run it on the mutants as well.
+    """
+    problems = _body_problems(subject, test)
+    if problems:
+        return EvaluatedTest(TestStatus.NOT_EXECUTABLE, 0, findings=problems)
+    ran = _run_repeatedly(subject, test, repetitions)
+    first, status = ran[0], _combined_status(ran)
+    if status is TestStatus.NOT_EXECUTABLE:
+        return EvaluatedTest(status, len(ran), first.observed, first.findings)
+    unsound = tuple(subject.soundness(test))
+    findings = (*_result_findings(ran, status), *unsound)
+    if status is not TestStatus.PASSED or unsound:
+        return EvaluatedTest(status, len(ran), first.observed, findings)
+    kills = subject.kills(test, [one.mutant_id for one in subject.mutants]) if mutation else frozenset[str]()
+    return EvaluatedTest(status, len(ran), first.observed, findings, first.covered, kills)
+
+
+def _body_problems(subject: Subject, test: TestCase) -> tuple[Finding, ...]:
+    if test.body is None:
+        return (Finding("BODY_MISSING", "/body", "the test is only described in words; add a body."),)
+    return tuple(subject.problems(test.body))
+
+
+def _run_repeatedly(subject: Subject, test: TestCase, repetitions: int) -> list[RunResult]:
+    ran = [subject.run(test)]
+    if ran[0].status is not TestStatus.NOT_EXECUTABLE:
+        ran += (subject.run(test) for _ in range(repetitions - 1))
+    return ran
+
+
+def _combined_status(ran: Sequence[RunResult]) -> TestStatus:
+    first = ran[0]
+    is_same = all((one.status, one.trace) == (first.status, first.trace) for one in ran)
+    return first.status if is_same else TestStatus.UNSTABLE
+
+
+def _result_findings(ran: Sequence[RunResult], status: TestStatus) -> tuple[Finding, ...]:
+    if status is TestStatus.PASSED:
+        return ran[0].findings
+    if status is TestStatus.UNSTABLE:
+        passed = sum(one.status is TestStatus.PASSED for one in ran)
+        message = f"of {len(ran)} runs {passed} passed, and their results differ."
+        return (Finding("UNSTABLE", "", message),)
+    said = ran[0].findings
+    return said or (Finding("EXPECTATION_NOT_MET", "", f"unexpected result: {ran[0].observed[:200]}"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two tests with the same input and contradictory expectations.
+
+    Attributes:
+        test_id: the later test.
+        other_id: the earlier test.
+    """
+
+    test_id: str
+    other_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _SuiteTest:
+    """A test of the suite, with its input as canonical text."""
+
+    test: TestCase
+    examined: EvaluatedTest
+    given: str
+
+    @property
+    def holds(self) -> bool:
+        """True if it passes and detects anything."""
+        return bool(self.examined.kills or self.examined.covered)
+
+    def is_like(self, other: _SuiteTest) -> bool:
+        """Return True if both kill the same mutants, at least one, and cover the same targets."""
+        mine, other_ones = self.examined, other.examined
+        return bool(mine.kills) and (mine.kills, mine.covered) == (other_ones.kills, other_ones.covered)
+
+
+class MeasuredSuite:
+    """The tests of a subject, in the order in which they were written. The result is deterministic.
+
+    Args:
+        subject: the subject.
+        mutation: True if tests were run on its mutants as well.
+    """
+
+    def __init__(self, subject: Subject, *, mutation: bool = True) -> None:
+        self._subject = subject
+        self._is_mutated = mutation
+        self._targets = {target.target_id: target for target in subject.targets}
+        self._mutants = {mutant.mutant_id: mutant for mutant in subject.mutants} if mutation else {}
+        self._added: dict[str, _SuiteTest] = {}
+        self._verdicts: dict[str, CaseVerdict] = {}
+        self._by_input: dict[str, list[_SuiteTest]] = {}
+        self._contradictions: list[Contradiction] = []
+        self._repeated: dict[str, tuple[str, DuplicateLevel]] = {}
+        self._killed: set[str] = set()
+        self._covered: set[str] = set()
+        self._compared: set[str] = set()
+        self._equivalent: set[str] = set()
+
+    def add(self, test: TestCase, examined: EvaluatedTest) -> CaseVerdict:
+        """Add a test with its result.
+
+        Returns:
+            Its value in addition to earlier tests. A later test may contradict it; see `verdict`.
+        """
+        added = _SuiteTest(test, examined, input_text(self._subject, test))
+        new_kills = tuple(one for one in self._mutants if one in examined.kills - self._killed)
+        new_coverage = tuple(one for one in self._targets if one in examined.covered - self._covered)
+        counts = bool(new_kills or new_coverage)
+        self._verdicts[test.test_id] = CaseVerdict(
+            examined, counts, examined.findings, new_kills, new_coverage
+        )
+        if not counts and (repeated := self._repeats(added)):
+            self._repeated[test.test_id] = repeated
+        self._contradict(added)
+        self._added[test.test_id] = added
+        self._by_input.setdefault(added.given, []).append(added)
+        self._killed.update(new_kills)
+        self._covered.update(new_coverage)
+        return self._verdicts[test.test_id]
+
+    def verdict(self, test_id: str) -> CaseVerdict:
+        """Return the current verdict about a test.
+
+        Raises:
+            KeyError: the test does not exist.
+        """
+        return self._verdicts[test_id]
+
+    def repeated(self, test_id: str) -> tuple[str, DuplicateLevel] | None:
+        """Return the id of the test that a test turned out to duplicate, and the criterion.
+
+        Only passing tests without additional value count as duplicates: their inputs are nearly equal, or
+        they kill the same mutants and cover the same targets.
+
+        Returns:
+            None if the test remains in the suite.
+        """
+        return self._repeated.get(test_id)
+
+    @property
+    def survivors(self) -> tuple[Mutant, ...]:
+        """The mutants that no test kills and that are not proved equivalent to the subject.
+
+        Each mutant is compared with the subject once, when it first survives; this can take long.
+        """
+        left = [one for one in self._mutants if one not in self._killed]
+        new = [one for one in left if one not in self._compared]
+        if new:
+            self._equivalent |= self._subject.equivalent(new)
+            self._compared.update(new)
+        return tuple(self._mutants[one] for one in left if one not in self._equivalent)
+
+    @property
+    def uncovered(self) -> tuple[SubjectTarget, ...]:
+        """The reachable targets that no test covers."""
+        return tuple(
+            target
+            for one, target in self._targets.items()
+            if target.is_reachable and one not in self._covered
+        )
+
+    @property
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """The pairs of contradictory tests, in the order in which they were found."""
+        return tuple(self._contradictions)
+
+    @property
+    def vectors(self) -> tuple[frozenset[str], ...]:
+        """The ids that each passing test kills and covers, in order."""
+        return tuple(one.examined.kills | one.examined.covered for one in self._added.values() if one.holds)
+
+    @property
+    def quality(self) -> SuiteQuality:
+        """The quality of the tests; as expensive as `survivors`."""
+        counting = sum(verdict.counts for verdict in self._verdicts.values())
+        return SuiteQuality(self._coverage(), self._mutation() if self._is_mutated else None, counting)
+
+    def _mutation(self) -> MutationScore:
+        survivors = self.survivors
+        killed = len(self._killed)
+        equivalent = len(self._mutants) - killed - len(survivors)
+        return MutationScore(killed, len(survivors), equivalent, survivors)
+
+    def _coverage(self) -> tuple[Coverage, ...]:
+        by_kind: dict[str, list[SubjectTarget]] = {}
+        for target in self._targets.values():
+            by_kind.setdefault(target.kind, []).append(target)
+        return tuple(self._coverage_of(kind, targets) for kind, targets in by_kind.items())
+
+    def _coverage_of(self, kind: str, targets: list[SubjectTarget]) -> Coverage:
+        left = [target for target in targets if target.target_id not in self._covered]
+        uncovered = tuple(target.path for target in left if target.is_reachable)
+        unreachable = tuple(target.path for target in left if not target.is_reachable)
+        covered = len(targets) - len(left)
+        return Coverage(kind, covered, covered + len(uncovered), uncovered, unreachable)
+
+    def _repeats(self, added: _SuiteTest) -> tuple[str, DuplicateLevel] | None:
+        if not added.holds:
+            return None
+        before = [one for name, one in self._added.items() if one.holds and name not in self._repeated]
+        for one in before:
+            if are_similar(one.given, added.given):
+                return one.test.test_id, DuplicateLevel.NEAR
+        for one in before:
+            if added.is_like(one):
+                return one.test.test_id, DuplicateLevel.KILLS
+        return None
+
+    def _contradict(self, added: _SuiteTest) -> None:
+        for other in self._by_input.get(added.given, ()):
+            if contradict(added.test, added.examined, other.test, other.examined):
+                one_id, other_id = added.test.test_id, other.test.test_id
+                self._contradictions.append(Contradiction(one_id, other_id))
+                self._find(one_id, other_id)
+                self._find(other_id, one_id)
+
+    def _find(self, test_id: str, other_id: str) -> None:
+        message = f"contradicts {other_id}, which has the same input."
+        found = Finding("CONTRADICTION", "", message, Severity.WARNING)
+        verdict = self._verdicts[test_id]
+        self._verdicts[test_id] = replace(verdict, findings=(*verdict.findings, found))

@@ -1,0 +1,1 @@
+"""pytest, JSON and JUnit export."""

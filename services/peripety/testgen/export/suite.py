@@ -1,0 +1,316 @@
+"""A run as exportable suite; JSON document, JUnit report.
+
+Conversion of a stored run to an exportable suite, without secrets.
+
+Export of a run: a pytest module, a JSON document or a JUnit report.
+
+JSON document of a run, and its parser.
+
+The keys are the attributes of `Suite` and its parts; enums are their values. `before` and `after` of a mutant
+are JSON texts. The version in `schema` increases with each incompatible change.
+
+JUnit report of a run, with one suite per category.
+
+Failed and unstable tests are failures; tests that are not executable are errors; tests without results are
+skipped. Durations are not included, because they are not measured.
+
+Exportable form of a run, without secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+from pydantic import TypeAdapter, ValidationError
+
+from peripety import engine
+from peripety.core.mutation import Coverage, Mutant, MutationScore
+from peripety.errors import Finding, InvalidArgumentError
+from peripety.gateway.types.response import UsageTotal
+from peripety.testgen import events, types
+from peripety.testgen.events import GenerationStats
+from peripety.testgen.export import pytest_module
+from peripety.testgen.subject_source import PolicyDocument, ScenarioDocument
+from peripety.testgen.subjects.subject import SubjectKind
+from peripety.testgen.types import TestStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from peripety.testgen.store import RunRecord
+    from peripety.testgen.subject_source import ResolvedSubject
+    from peripety.testgen.types import CaseVerdict, TestCase, TestGenOrder
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedCommand:
+    """A command as subject.
+
+    Attributes:
+        argv: the program and its first arguments.
+        working_directory: copied for each run; None for an empty one.
+        environment: names of the environment variables; their values may be secret and are not exported.
+        timeout_seconds: time limit of a run.
+    """
+
+    argv: tuple[str, ...]
+    working_directory: str | None = None
+    environment: tuple[str, ...] = ()
+    timeout_seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedSubject:
+    """The subject of tests, for running them elsewhere.
+
+    Attributes:
+        kind: its kind.
+        document: the scenario or the policy; None for a command.
+        command: the command; None for a document.
+    """
+
+    kind: SubjectKind
+    document: Mapping[str, Any] | None = None
+    command: ExportedCommand | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedOutcome:
+    """The exported result of a test: `Verdict` without the complete lists of kills and covered targets.
+
+    Attributes:
+        status: the result.
+        runs: the number of runs.
+        counts: True if it is executable, stable, sound, and adds something.
+        findings: its defects.
+        new_kills: ids of mutants that it kills and no earlier test does.
+        new_coverage: ids of targets that it covers and no earlier test does.
+        observed: the observed output, for display.
+    """
+
+    status: TestStatus
+    runs: int
+    counts: bool
+    findings: tuple[Finding, ...] = ()
+    new_kills: tuple[str, ...] = ()
+    new_coverage: tuple[str, ...] = ()
+    observed: str = ""
+
+    @classmethod
+    def of(cls, verdict: CaseVerdict) -> ExportedOutcome:
+        """Convert a verdict."""
+        examined = verdict.examined
+        return cls(
+            examined.status,
+            examined.runs,
+            verdict.counts,
+            verdict.findings,
+            verdict.new_kills,
+            verdict.new_coverage,
+            examined.observed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedSuite:
+    """A run and its tests.
+
+    Attributes:
+        run_id: the run.
+        order: its input.
+        tested: the subject of its tests; None for text only.
+        tests: the tests in order, without dropped ones.
+        outcomes: the results by test id.
+        stats: the statistics of the run.
+    """
+
+    run_id: str
+    order: TestGenOrder
+    tested: ExportedSubject | None = None
+    tests: tuple[TestCase, ...] = ()
+    outcomes: Mapping[str, ExportedOutcome] = field(default_factory=dict)
+    stats: GenerationStats = field(default_factory=GenerationStats)
+
+    def counts(self, test: TestCase) -> bool:
+        """Return True if a test counts."""
+        outcome = self.outcomes.get(test.test_id)
+        return outcome is not None and outcome.counts
+
+
+def to_exported_suite(run: RunRecord) -> ExportedSuite:
+    """Return the tests of a run with their latest results."""
+    return ExportedSuite(
+        run_id=run.run_id,
+        order=run.order,
+        tested=None if run.subject is None else _to_exported_subject(run.subject),
+        tests=tuple(run.so_far.tests.values()),
+        outcomes={name: ExportedOutcome.of(verdict) for name, verdict in run.verdicts.items()},
+        stats=run.stats,
+    )
+
+
+def _to_exported_subject(subject: ResolvedSubject) -> ExportedSubject:
+    match subject:
+        case ScenarioDocument(document):
+            return ExportedSubject(SubjectKind.SCENARIO, engine.parse(document))
+        case PolicyDocument(document):
+            return ExportedSubject(SubjectKind.POLICY, engine.parse(document))
+        case command:
+            told = ExportedCommand(
+                command.argv,
+                command.working_directory or None,
+                tuple(command.environment),
+                command.timeout_seconds,
+            )
+            return ExportedSubject(SubjectKind.COMMAND, command=told)
+
+
+SUITE_SCHEMA = "peripety.testgen.suite/1"
+"""The value of the key `schema`."""
+
+_SUITE_ADAPTER: TypeAdapter[ExportedSuite] = TypeAdapter(ExportedSuite)
+# The dataclasses import these names for type checkers only.
+_SUITE_ADAPTER.rebuild(
+    _types_namespace={
+        **vars(types),
+        **vars(events),
+        **{
+            kind.__name__: kind
+            for kind in (Mapping, Finding, Coverage, Mutant, MutationScore, UsageTotal, SubjectKind)
+        },
+    }
+)
+
+
+def write_json(suite: ExportedSuite) -> bytes:
+    """Return the document."""
+    document = {"schema": SUITE_SCHEMA, **_SUITE_ADAPTER.dump_python(suite, mode="json")}
+    # A lone surrogate, which UTF-8 cannot encode, becomes a JSON escape.
+    return json.dumps(document, ensure_ascii=False, indent=2).encode(errors="backslashreplace") + b"\n"
+
+
+def read_json(document: bytes) -> ExportedSuite:
+    """Parse a document.
+
+    Raises:
+        InvalidArgumentError: the document is invalid, or of another version.
+    """
+    try:
+        value: Any = json.loads(document)
+        if not isinstance(value, dict) or value.pop("schema", None) != SUITE_SCHEMA:
+            raise InvalidArgumentError(
+                f"not a peripety test file: schema is not {SUITE_SCHEMA}", code="FILE_INVALID"
+            )
+        return _SUITE_ADAPTER.validate_python(value)
+    except ValidationError as error:
+        place = "/".join(map(str, error.errors()[0]["loc"]))
+        reason = f"at {place}: {error.errors()[0]['msg']}"
+    except (ValueError, RecursionError) as error:
+        reason = str(error)
+    raise InvalidArgumentError(f"not a peripety test file: {reason}", code="FILE_INVALID")
+
+
+# Characters that XML 1.0 cannot represent, not even escaped.
+_ILLEGAL_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FAILURE_STATUSES = frozenset({TestStatus.FAILED, TestStatus.UNSTABLE})
+
+
+def write_junit(suite: ExportedSuite) -> bytes:
+    """Return the report."""
+    categories = dict.fromkeys(
+        [*(category.name for category in suite.order.categories), *(test.category for test in suite.tests)]
+    )
+    name = suite.order.task_id or suite.run_id
+    root = ET.Element("testsuites", {"name": _xml_text(name), **_count_attributes(suite.tests, suite)})
+    for category in categories:
+        tests = [test for test in suite.tests if test.category == category]
+        if not tests:
+            continue
+        place = ET.SubElement(
+            root, "testsuite", {"name": _xml_text(category), **_count_attributes(tests, suite)}
+        )
+        for test in tests:
+            _write_case(place, test, suite.outcomes.get(test.test_id))
+    ET.indent(root)
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"
+
+
+def _count_attributes(tests: Sequence[TestCase], suite: ExportedSuite) -> dict[str, str]:
+    found = [suite.outcomes.get(test.test_id) for test in tests]
+    statuses = [None if one is None else one.status for one in found]
+    return {
+        "tests": str(len(tests)),
+        "failures": str(sum(status in _FAILURE_STATUSES for status in statuses)),
+        "errors": str(statuses.count(TestStatus.NOT_EXECUTABLE)),
+        "skipped": str(statuses.count(None)),
+    }
+
+
+def _write_case(place: ET.Element, test: TestCase, outcome: ExportedOutcome | None) -> None:
+    case = ET.SubElement(
+        place, "testcase", {"classname": _xml_text(test.category), "name": _xml_text(test.test_id)}
+    )
+    if outcome is None:
+        ET.SubElement(case, "skipped", {"message": _xml_text(f"not run: {test.input}")})
+        return
+    findings = (f"{one.code} {one.path or '/'}: {one.message}" for one in outcome.findings)
+    told = _xml_text("\n".join(filter(None, (*findings, outcome.observed))))
+    if outcome.status is TestStatus.PASSED:
+        if told:
+            ET.SubElement(case, "system-out").text = told
+        return
+    kind = "failure" if outcome.status in _FAILURE_STATUSES else "error"
+    first = outcome.findings[0].message if outcome.findings else outcome.status.value
+    problem = ET.SubElement(case, kind, {"message": _xml_text(first), "type": outcome.status.value})
+    problem.text = told
+
+
+def _xml_text(text: str) -> str:
+    return _ILLEGAL_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+MAX_PART_BYTES = 1024 * 1024
+
+
+class TestFormat(Enum):
+    """The format of an exported file."""
+
+    __test__ = False
+
+    PYTEST = "pytest"
+    """A self-contained module."""
+    JSON = "json"
+    """All data as one document."""
+    JUNIT = "junit"
+    """The latest results of the tests."""
+
+
+_RENDERERS = {
+    TestFormat.PYTEST: pytest_module.write_pytest,
+    TestFormat.JSON: write_json,
+    TestFormat.JUNIT: write_junit,
+}
+
+
+def render(suite: ExportedSuite, to: TestFormat, *, counting_only: bool = False) -> Iterator[bytes]:
+    """Render the tests of a run as a file; equal suites give equal bytes.
+
+    Args:
+        suite: the run and its tests.
+        to: the format.
+        counting_only: True to leave out tests that do not count.
+
+    Returns:
+        The parts of the file, in order, each of at most `MAX_PART_BYTES`.
+    """
+    if counting_only:
+        suite = replace(suite, tests=tuple(test for test in suite.tests if suite.counts(test)))
+    content = _RENDERERS[to](suite)
+    return (content[at : at + MAX_PART_BYTES] for at in range(0, len(content), MAX_PART_BYTES))

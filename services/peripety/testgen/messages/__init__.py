@@ -1,1 +1,0 @@
-"""Conversion between test generation types and protobuf messages."""

@@ -1,0 +1,1 @@
+"""Test-generation types to and from proto."""

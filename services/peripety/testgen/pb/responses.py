@@ -1,0 +1,460 @@
+"""Tests, bodies, runs and events to and from proto.
+
+Conversion between test generation types and protobuf messages.
+
+Test bodies from and to protobuf. The members of a body determine the kind of its subject.
+
+Tests, verdicts and quality from and to protobuf.
+
+Run events to protobuf.
+
+Runs and their statistics to protobuf.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from peripety import engine as engine_api
+from peripety.api.common.v1 import engine_pb2 as engine
+from peripety.api.policy.v1 import policy_pb2 as policy
+from peripety.api.testgen.v1 import testgen_pb2 as pb
+from peripety.core.validation import field_error, require_field
+from peripety.errors import PeripetyError
+from peripety.gateway.pb.resources import time_to_proto
+from peripety.gateway.pb.responses import spent_to_proto
+from peripety.policy.pb import responses
+from peripety.policy.pb.requests import tool_request_from_proto
+from peripety.policy.types import Expectation
+from peripety.rpc.status import item_error_to_proto
+from peripety.testgen.events import (
+    DuplicateDropped,
+    GenerationCompleted,
+    GenerationFailed,
+    GenerationProgressed,
+    GenerationStarted,
+    QualityMeasured,
+    ReflectionCompleted,
+    TestAdded,
+    TestRan,
+)
+from peripety.testgen.pb.requests import (
+    categories_to_proto,
+    config_to_proto,
+    context_to_proto,
+    environment_to_proto,
+)
+from peripety.testgen.subjects.policy import parse_scenario_body
+from peripety.testgen.subjects.scenario.body import parse_body
+from peripety.testgen.types import TestCase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.core.runs.types import RecordedEvent
+    from peripety.core.validation import Page
+    from peripety.testgen.events import (
+        GenerationEvent,
+        GenerationPhase,
+        GenerationStats,
+        GenerationStop,
+        Reflection,
+    )
+    from peripety.testgen.store import GenerationRunSummary, RunRecord
+    from peripety.testgen.subjects.scenario.body import BodyStep
+    from peripety.testgen.types import CaseVerdict, SuiteQuality, TestGenOrder
+
+
+_EXPECTATIONS = {policy.Expectation.Value(f"EXPECTATION_{one.name}"): one for one in Expectation}
+
+
+def body_to_proto(test: TestCase, written: pb.GeneratedTest) -> None:
+    """Write the body of a test to its message; an invalid body is left out."""
+    body = test.body or {}
+    try:
+        if "steps" in body:
+            written.scenario.CopyFrom(_scenario_to_proto(body))
+        elif "tool_name" in body:
+            written.policy.CopyFrom(_policy_to_proto(test, body))
+        elif "arguments" in body:
+            written.command.CopyFrom(_command_to_proto(body))
+    except (PeripetyError, KeyError, TypeError, ValueError, AttributeError):
+        # A model may write anything. The verdict of the test describes the defect.
+        written.ClearField("body")
+
+
+def body_from_proto(test: pb.GeneratedTest, field: str) -> Mapping[str, Any] | None:
+    """Parse the body of a test; None for text only.
+
+    Args:
+        test: the test.
+        field: its path in the request.
+
+    Raises:
+        InvalidArgumentError: a field is invalid.
+    """
+    match test.WhichOneof("body"):
+        case "scenario":
+            return _scenario_from_proto(test.scenario, f"{field}.scenario")
+        case "policy":
+            return _policy_from_proto(test.policy, f"{field}.policy")
+        case "command":
+            return _command_from_proto(test.command, f"{field}.command")
+        case _:
+            return None
+
+
+def _scenario_to_proto(body: Mapping[str, Any]) -> pb.ScenarioTest:
+    read = parse_body(body)
+    return pb.ScenarioTest(seed=read.seed, steps=map(_step_to_proto, read.steps))
+
+
+def _step_to_proto(step: BodyStep) -> pb.ScenarioStep:
+    actions = (
+        engine.ActionCall(
+            action_id=action.action_id,
+            params={name: _param_to_proto(value) for name, value in action.params.items()},
+        )
+        for action in step.actions
+    )
+    expect = b"" if step.expect is None else json.dumps(step.expect, separators=(",", ":")).encode()
+    return pb.ScenarioStep(actions=actions, expect=expect, expect_accepted=step.accepted)
+
+
+def _param_to_proto(value: Any) -> engine.ParamValue:
+    if isinstance(value, bool):
+        return engine.ParamValue(flag=value)
+    if isinstance(value, str):
+        return engine.ParamValue(text=value)
+    return engine.ParamValue(number=value)
+
+
+def _scenario_from_proto(test: pb.ScenarioTest, field: str) -> Mapping[str, Any]:
+    seed = test.seed if test.HasField("seed") else None
+    require_field(
+        seed is None or 0 <= seed <= engine_api.MAX_SEED,
+        f"{field}.seed",
+        f"must be from 0 to {engine_api.MAX_SEED}",
+    )
+    return {
+        "seed": seed,
+        "steps": [_step_from_proto(step, f"{field}.steps[{at}]") for at, step in enumerate(test.steps)],
+    }
+
+
+def _step_from_proto(step: pb.ScenarioStep, field: str) -> Mapping[str, Any]:
+    actions = [
+        {
+            "action_id": action.action_id,
+            "params": {
+                name: _param_from_proto(value, f"{field}.actions[{at}].params[{name[:64]}]")
+                for name, value in sorted(action.params.items())
+            },
+        }
+        for at, action in enumerate(step.actions)
+    ]
+    accepted = step.expect_accepted if step.HasField("expect_accepted") else None
+    try:
+        expect = engine_api.parse(step.expect) if step.expect else None
+    except PeripetyError as error:
+        raise field_error(f"{field}.expect", f"is not JSONLogic as JSON: {error.message}") from None
+    return {"actions": actions, "accepted": accepted, "expect": expect}
+
+
+def _param_from_proto(value: engine.ParamValue, field: str) -> Any:
+    kind = value.WhichOneof("kind")
+    require_field(kind, field, "is empty; set number, text or flag")
+    return getattr(value, str(kind))
+
+
+def _policy_to_proto(test: TestCase, body: Mapping[str, Any]) -> policy.PolicyScenario:
+    scenario = parse_scenario_body(body)
+    return policy.PolicyScenario(
+        scenario_id=test.test_id,
+        description=test.input,
+        request=responses.tool_request_to_proto(scenario.request),
+        expected=responses.expectation_to_proto(scenario.expected_decision),
+        reasoning=test.reasoning,
+    )
+
+
+def _policy_from_proto(scenario: policy.PolicyScenario, field: str) -> Mapping[str, Any]:
+    request = tool_request_from_proto(scenario.request, f"{field}.request")
+    expected = _EXPECTATIONS.get(scenario.expected)
+    require_field(expected, f"{field}.expected", "is required; set the expected decision")
+    return {
+        "server_name": request.server_name,
+        "tool_name": request.tool_name,
+        "arguments": request.arguments,
+        "roles": [*request.roles],
+        "expected": _EXPECTATIONS[scenario.expected].value,
+    }
+
+
+def _command_to_proto(body: Mapping[str, Any]) -> pb.CommandTest:
+    stdin = body.get("stdin") or ""
+    return pb.CommandTest(
+        arguments=body["arguments"],
+        stdin=stdin.encode(errors="surrogateescape"),
+        expect_exit_code=body.get("exit_code"),
+    )
+
+
+def _command_from_proto(test: pb.CommandTest, field: str) -> Mapping[str, Any]:
+    try:
+        stdin = test.stdin.decode()
+    except UnicodeDecodeError:
+        raise field_error(f"{field}.stdin", "is not UTF-8") from None
+    return {
+        "arguments": [*test.arguments],
+        "stdin": stdin,
+        "exit_code": test.expect_exit_code if test.HasField("expect_exit_code") else None,
+    }
+
+
+MAX_TESTS = 1_000
+
+_MAX_NAME_BYTES = 256
+_MAX_TEXT_BYTES = 100 * 1024
+
+
+def case_to_proto(test: TestCase, verdict: CaseVerdict | None = None) -> pb.GeneratedTest:
+    """Convert a test with its verdict."""
+    written = pb.GeneratedTest(
+        test_id=test.test_id,
+        category=test.category,
+        input=test.input,
+        expected_output=test.expected_output,
+        reasoning=test.reasoning,
+        confidence=test.confidence,
+        round=test.round,
+        combinatorial=test.is_combinatorial,
+        verdict=None if verdict is None else verdict_to_proto(verdict),
+    )
+    setattr(written, "global", test.is_global)  # `global` is a Python keyword
+    body_to_proto(test, written)
+    return written
+
+
+def cases_from_proto(tests: Sequence[pb.GeneratedTest], field: str = ".tests") -> tuple[TestCase, ...]:
+    """Parse tests, without their verdicts.
+
+    Raises:
+        InvalidArgumentError: there are too many, or a field is invalid.
+    """
+    require_field(len(tests) <= MAX_TESTS, field, f"has more than {MAX_TESTS} tests; send fewer")
+    read = tuple(_case_from_proto(test, f"{field}[{at}]") for at, test in enumerate(tests))
+    first: dict[str, int] = {}
+    for at, test in enumerate(read):
+        before = first.setdefault(test.test_id, at)
+        reason = f"equals that of {field}[{before}]; choose a unique one"
+        require_field(before == at, f"{field}[{at}].test_id", reason)
+    return read
+
+
+def verdict_to_proto(verdict: CaseVerdict) -> pb.TestVerdict:
+    """Convert a verdict."""
+    return pb.TestVerdict(
+        status=pb.TestStatus.Value(f"TEST_STATUS_{verdict.examined.status.name}"),
+        runs=verdict.examined.runs,
+        counts=verdict.counts,
+        findings=responses.findings_to_proto(verdict.findings),
+        new_kills=verdict.new_kills,
+        new_coverage=verdict.new_coverage,
+        observed=verdict.examined.observed,
+    )
+
+
+def quality_to_proto(quality: SuiteQuality) -> pb.Quality:
+    """Convert a quality measurement."""
+    mutation = quality.mutation
+    return pb.Quality(
+        coverage=responses.coverage_to_proto(quality.coverage),
+        mutation=None if mutation is None else responses.mutation_score_to_proto(mutation),
+        counting_tests=quality.counting_tests,
+    )
+
+
+def _case_from_proto(test: pb.GeneratedTest, field: str) -> TestCase:
+    for name, most in (
+        ("test_id", _MAX_NAME_BYTES),
+        ("category", _MAX_NAME_BYTES),
+        ("input", _MAX_TEXT_BYTES),
+        ("expected_output", _MAX_TEXT_BYTES),
+        ("reasoning", _MAX_TEXT_BYTES),
+    ):
+        require_field(
+            len(getattr(test, name).encode()) <= most, f"{field}.{name}", f"has more than {most} bytes"
+        )
+    require_field(test.test_id, f"{field}.test_id", "is required")
+    require_field(0 <= test.confidence <= 1, f"{field}.confidence", "must be from 0 to 1")
+    return TestCase(
+        test_id=test.test_id,
+        category=test.category,
+        input=test.input,
+        expected_output=test.expected_output if test.HasField("expected_output") else None,
+        reasoning=test.reasoning,
+        confidence=test.confidence,
+        body=body_from_proto(test, field),
+        round=test.round,
+        is_global=bool(getattr(test, "global")),
+        is_combinatorial=test.combinatorial,
+    )
+
+
+_MAX_MESSAGE_BYTES = 3_500_000
+"""Size limit of a message, below the gRPC default."""
+
+_SHORT_OBSERVED_CHARACTERS = 200
+
+
+def run_to_proto(run: RunRecord) -> pb.TestRun:
+    """Convert a run with its tests; observed outputs are shortened if the message is too large."""
+    written = _run_to_proto(run)
+    if written.ByteSize() > _MAX_MESSAGE_BYTES:
+        for test in written.tests:
+            test.verdict.observed = test.verdict.observed[:_SHORT_OBSERVED_CHARACTERS]
+    return written
+
+
+def _run_to_proto(run: RunRecord) -> pb.TestRun:
+    state, order, verdicts = run.so_far, run.order, run.verdicts
+    return pb.TestRun(
+        run_id=run.run_id,
+        task_id=order.task_id,
+        task_description=order.description,
+        environment=None if order.environment is None else environment_to_proto(order.environment),
+        context=context_to_proto(order.context),
+        categories=categories_to_proto(order.categories),
+        config=config_to_proto(order.config),
+        phase=phase_to_proto(state.phase) if run.events else pb.TEST_GEN_PHASE_UNSPECIFIED,
+        current_category=state.category,
+        tests=(case_to_proto(test, verdicts.get(test.test_id)) for test in state.tests.values()),
+        reflections=map(reflection_to_proto, state.reflections),
+        stats=stats_to_proto(run.stats),
+        error=None if run.error is None else item_error_to_proto(run.error),
+        last_sequence=run.last_sequence,
+        create_time=time_to_proto(run.created),
+        update_time=time_to_proto(run.updated),
+    )
+
+
+def runs_to_proto(page: Page[GenerationRunSummary]) -> pb.ListTestRunsResponse:
+    """Convert a page of runs."""
+    return pb.ListTestRunsResponse(
+        runs=map(_summary_to_proto, page.items), next_page_token=page.next_page_token
+    )
+
+
+def stats_to_proto(stats: GenerationStats) -> pb.TestRunStats:
+    """Convert statistics of a run."""
+    usage = stats.spent.usage
+    written = pb.TestRunStats(
+        total_tests=stats.total_tests,
+        total_rounds=stats.total_rounds,
+        category_rounds=stats.category_rounds,
+        global_rounds=stats.global_rounds,
+        comprehensiveness_score=stats.comprehensiveness_score,
+        total_tokens_used=usage.input_tokens + usage.output_tokens,
+        usage=spent_to_proto(stats.spent),
+        uncertainties=stats.uncertainties,
+        stopped_by=_stopped_by_to_proto(stats.stopped_by),
+        quality=None if stats.quality is None else quality_to_proto(stats.quality),
+        duplicates=stats.duplicates,
+    )
+    written.duration.FromNanoseconds(round(stats.seconds * 1e9))
+    return written
+
+
+def reflection_to_proto(reflection: Reflection) -> pb.Reflection:
+    """Convert a reflection."""
+    return pb.Reflection(
+        category=reflection.category,
+        text=reflection.text,
+        action=pb.ReflectionAction.Value(f"REFLECTION_ACTION_{reflection.action.name}"),
+        recommendations=reflection.recommendations,
+    )
+
+
+def phase_to_proto(phase: GenerationPhase | None) -> pb.TestGenPhase.ValueType:
+    """Convert the phase of a run."""
+    if phase is None:
+        return pb.TEST_GEN_PHASE_UNSPECIFIED
+    return pb.TestGenPhase.Value(f"TEST_GEN_PHASE_{phase.name}")
+
+
+def _summary_to_proto(run: GenerationRunSummary) -> pb.TestRunSummary:
+    return pb.TestRunSummary(
+        run_id=run.run_id,
+        task_id=run.task_id,
+        phase=phase_to_proto(run.phase),
+        total_tests=run.total_tests,
+        stopped_by=_stopped_by_to_proto(run.stopped_by),
+        create_time=time_to_proto(run.created),
+        update_time=time_to_proto(run.updated),
+    )
+
+
+def _stopped_by_to_proto(stopped_by: GenerationStop | None) -> pb.StoppedBy.ValueType:
+    if stopped_by is None:
+        return pb.STOPPED_BY_UNSPECIFIED
+    return pb.StoppedBy.Value(f"STOPPED_BY_{stopped_by.name}")
+
+
+def event_to_proto(run_id: str, recorded: RecordedEvent[GenerationEvent]) -> pb.TestGenEvent:
+    """Convert an event of a run."""
+    written = pb.TestGenEvent(run_id=run_id, sequence=recorded.sequence)
+    match recorded.event:
+        case GenerationStarted(order):
+            written.start.CopyFrom(_started_to_proto(order))
+        case TestAdded(test):
+            written.test.CopyFrom(case_to_proto(test))
+        case GenerationProgressed() as event:
+            written.progress.CopyFrom(_progress_to_proto(event))
+        case ReflectionCompleted(reflection):
+            written.reflection.CopyFrom(reflection_to_proto(reflection))
+        case DuplicateDropped(test, of, level):
+            named = pb.DuplicateLevel.Value(f"DUPLICATE_LEVEL_{level.name}")
+            written.duplicate.CopyFrom(
+                pb.TestGenEvent.Duplicate(test=case_to_proto(test), duplicate_of=of, level=named)
+            )
+        case TestRan() as event:
+            written.test_ran.CopyFrom(_test_ran_to_proto(event))
+        case QualityMeasured(quality):
+            written.measured.CopyFrom(quality_to_proto(quality))
+        case GenerationCompleted(stats):
+            written.complete.CopyFrom(pb.TestGenEvent.Complete(stats=stats_to_proto(stats)))
+        case GenerationFailed(error):
+            written.error.CopyFrom(item_error_to_proto(error))
+    return written
+
+
+def rerun_event_to_proto(event: TestRan | QualityMeasured) -> pb.RunTestsResponse:
+    """Convert an event of a rerun, without its sequence number."""
+    if isinstance(event, TestRan):
+        return pb.RunTestsResponse(test_ran=_test_ran_to_proto(event))
+    return pb.RunTestsResponse(measured=quality_to_proto(event.quality))
+
+
+def _started_to_proto(order: TestGenOrder) -> pb.TestGenEvent.Start:
+    environment = order.environment
+    return pb.TestGenEvent.Start(
+        task_id=order.task_id,
+        task_description=order.description,
+        environment=None if environment is None else environment_to_proto(environment),
+        categories=categories_to_proto(order.categories),
+    )
+
+
+def _progress_to_proto(event: GenerationProgressed) -> pb.TestGenEvent.Progress:
+    return pb.TestGenEvent.Progress(
+        phase=phase_to_proto(event.phase),
+        current_category=event.category,
+        round_number=event.round,
+        status=event.status,
+    )
+
+
+def _test_ran_to_proto(event: TestRan) -> pb.TestGenEvent.TestRan:
+    return pb.TestGenEvent.TestRan(test_id=event.test_id, verdict=verdict_to_proto(event.verdict))

@@ -1,0 +1,327 @@
+"""System text and messages of rounds, reflection, assessment.
+
+System text of a run: instructions, followed by the task as JSON.
+
+User messages of a run: one JSON object each, derived from the state of the run alone.
+
+All lists are bounded, so that messages do not grow with the run. Longer lists are shown in parts, another
+part in each round.
+
+The system prompt of the test author and reviewer.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from peripety.core.text_files import read_prompt, read_prompts
+from peripety.gateway.types.request import ResponseSchema
+from peripety.testgen.types import DuplicateLevel, TestStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from peripety.core.mutation import Mutant
+    from peripety.testgen.run.state import GenerationRound, GenerationState
+    from peripety.testgen.subjects.subject import Subject, SubjectTarget
+    from peripety.testgen.types import CaseVerdict, SuiteQuality, TaskEnvironment, TestCase, TestGenOrder
+
+
+prompt = partial(read_prompt, "peripety.testgen")
+prompts = partial(read_prompts, "peripety.testgen")
+
+
+_MAX_PREVIEW_CHARACTERS = 1_500
+_MAX_TOTAL_PREVIEW_CHARACTERS = 12_000
+_MAX_OUTLINE_ENTRIES = 40
+
+
+def testgen_system_text(order: TestGenOrder, subject: Subject | None) -> str:
+    """Return the system text of all calls of a run, with identical bytes in each.
+
+    Args:
+        order: the input of the run.
+        subject: the subject of the tests; None for text only.
+    """
+    material: dict[str, Any] = {
+        "task": order.description,
+        "categories": [
+            {"name": category.name, "description": category.description} for category in order.categories
+        ],
+    }
+    if order.environment is not None:
+        material["environment"] = _environment_material(order.environment)
+    if subject is not None:
+        material["subject"] = {"kind": subject.kind.value, **subject.material}
+    return f"{prompt('system')}\n{to_compact_json(material)}"
+
+
+def to_compact_json(value: Any) -> str:
+    """Return JSON in one line, equal for equal values."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _environment_material(environment: TaskEnvironment) -> dict[str, Any]:
+    """Return the known facts about the environment, with bounded previews."""
+    left = _MAX_TOTAL_PREVIEW_CHARACTERS
+    files = []
+    for file in environment.files:
+        preview = file.preview[: min(_MAX_PREVIEW_CHARACTERS, left)]
+        left -= len(preview)
+        told = {
+            "path": file.path,
+            "size_bytes": file.size_bytes,
+            "structure": [*file.structure[:_MAX_OUTLINE_ENTRIES]],
+            "preview": preview,
+        }
+        files.append({name: value for name, value in told.items() if value})
+    told = {
+        "platform": environment.platform,
+        "languages": [*environment.languages],
+        "available_tools": [*environment.available_tools],
+        "prohibited_tools": [*environment.prohibited_tools],
+        "files": files,
+        "file_count": environment.file_count,
+        "cpu_count": environment.cpu_count,
+        "memory_bytes": environment.memory_bytes,
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+T = TypeVar("T")
+
+_MAX_LISTED = 20
+_MAX_LISTED_TESTS = 60
+_MAX_LINE_CHARACTERS = 200
+_MAX_PART_CHARACTERS = 200
+_MAX_OBSERVED_CHARACTERS = 400
+_MAX_FINDINGS = 5
+
+_FIRST_ROUND_COUNTS = (3, 5)
+_LATER_ROUND_COUNTS = (1, 3)
+_REFINEMENT_COUNTS = (2, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteGaps:
+    """The measured gaps of the tests.
+
+    Attributes:
+        survivors: mutants that no test kills.
+        uncovered: targets that no test covers.
+        contradictions: ids of pairs of contradictory tests.
+    """
+
+    survivors: Sequence[Mutant] = ()
+    uncovered: Sequence[SubjectTarget] = ()
+    contradictions: Sequence[tuple[str, str]] = ()
+
+
+def requested_counts(state: GenerationState, this: GenerationRound) -> tuple[int, int]:
+    """Return the minimum and maximum number of tests to request, within the target of the run."""
+    config = state.order.config
+    room = config.target_total_tests - len(state.written)
+    if this.category is None:
+        least, most = _REFINEMENT_COUNTS
+    else:
+        least, most = _FIRST_ROUND_COUNTS if this.number == 1 else _LATER_ROUND_COUNTS
+        left = config.target_tests_per_category - len(state.of_category(this.category))
+        room = min(room, left) if left > 0 else room
+    most = max(1, min(most, room))
+    return min(least, most), most
+
+
+def round_message(state: GenerationState, this: GenerationRound, missing: SuiteGaps) -> str:
+    """Return the message that requests the tests of a round.
+
+    Args:
+        state: the state before the round.
+        this: the round.
+        missing: the gaps measured before the round.
+    """
+    least, most = requested_counts(state, this)
+    asked: dict[str, Any] = {"question": "tests"}
+    if this.category is not None:
+        asked["category"] = this.category
+    asked |= {
+        "round": this.number,
+        "at_least": least,
+        "at_most": most,
+        **_existing_tests(state, state.written),
+        **_dropped_tests(state),
+    }
+    asked |= _measured_gaps(state, missing)
+    seen = state.looked_back.get(this.category)
+    if seen is not None and seen.reflection is not None:
+        reflection = seen.reflection
+        asked["reflection"] = {
+            "text": reflection.text,
+            "recommendations": [*reflection.recommendations],
+        }
+    return to_compact_json(asked)
+
+
+def reflection_message(state: GenerationState, category: str, missing: SuiteGaps) -> str:
+    """Return the message that requests a reflection on a category."""
+    tests = [test for test in state.written if test.category == category]
+    asked = {
+        "question": "reflection",
+        "category": category,
+        "round": state.rounds[category],
+        **_existing_tests(state, tests),
+    }
+    return to_compact_json(asked | _measured_gaps(state, missing))
+
+
+def assessment_message(state: GenerationState, missing: SuiteGaps) -> str:
+    """Return the message that requests an assessment of the whole run."""
+    asked: dict[str, Any] = {
+        "question": "assessment",
+        **_existing_tests(state, state.written),
+        "by_category": {
+            category.name: sum(test.category == category.name for test in state.written)
+            for category in state.order.categories
+        },
+    }
+    if state.quality is not None:
+        asked["measured"] = _quality_figures(state.quality)
+    return to_compact_json(asked | _measured_gaps(state, missing))
+
+
+def _measured_gaps(state: GenerationState, missing: SuiteGaps) -> dict[str, Any]:
+    """Return the measured gaps, without empty lists; long lists continue with each round."""
+    turn = state.total_rounds - len(state.under_way)
+    not_met = [
+        (state.tests[test_id], verdict)
+        for test_id, verdict in state.verdicts.items()
+        if test_id in state.tests and verdict.examined.status is not TestStatus.PASSED
+    ]
+    lists = {
+        "survivors": [_describe_survivor(mutant) for mutant in _rotating_window(missing.survivors, turn)],
+        "uncovered": [
+            {"target": target.target_id, "description": _shorten(target.description)}
+            for target in _rotating_window(missing.uncovered, turn)
+        ],
+        "not_met": [_describe_unmet(test, verdict) for test, verdict in not_met[-_MAX_LISTED:]],
+        "contradictions": [[*pair] for pair in missing.contradictions[-_MAX_LISTED:]],
+    }
+    told: dict[str, Any] = {name: entries for name, entries in lists.items() if entries}
+    for name, count in (("survivors", len(missing.survivors)), ("uncovered", len(missing.uncovered))):
+        if count > _MAX_LISTED:
+            told[f"{name}_count"] = count
+    return told
+
+
+def _rotating_window(entries: Sequence[T], turn: int) -> Iterable[T]:
+    """Return a bounded part of a list, which continues with each turn."""
+    if len(entries) <= _MAX_LISTED:
+        return entries
+    start = turn * _MAX_LISTED % len(entries)
+    return [*entries[start:], *entries[:start]][:_MAX_LISTED]
+
+
+def _describe_survivor(mutant: Mutant) -> dict[str, Any]:
+    parts = {"operator": mutant.operator, "path": mutant.path}
+    return {
+        "mutant": mutant.mutant_id,
+        # Most ids contain both, and tokens are expensive.
+        **{name: part for name, part in parts.items() if part not in mutant.mutant_id},
+        "before": _decode_part(mutant.before),
+        "after": _decode_part(mutant.after),
+    }
+
+
+def _decode_part(document: bytes | None) -> Any:
+    """Return a part of a document; a long one as the beginning of its text."""
+    if document is None:
+        return None
+    if len(document) <= _MAX_PART_CHARACTERS:
+        return json.loads(document)
+    return document.decode(errors="replace")[:_MAX_PART_CHARACTERS] + "…"
+
+
+def _describe_unmet(test: TestCase, verdict: CaseVerdict) -> dict[str, Any]:
+    """Return a failed test with its observed output and findings."""
+    told = {
+        "id": test.test_id,
+        "category": test.category,
+        "input": _shorten(test.input),
+        "body": test.body,
+        "expected_output": None if test.expected_output is None else _shorten(test.expected_output),
+        "status": verdict.examined.status.value,
+        "observed": verdict.examined.observed[:_MAX_OBSERVED_CHARACTERS],
+        "findings": [_shorten(finding.message) for finding in verdict.findings[:_MAX_FINDINGS]],
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _existing_tests(state: GenerationState, tests: Sequence[TestCase]) -> dict[str, Any]:
+    """Return the newest tests, one line each; baseline tests are only counted."""
+    told: dict[str, Any] = {
+        "existing_tests": [_test_line(state, test) for test in tests[-_MAX_LISTED_TESTS:]],
+        "existing_count": len(tests),
+    }
+    combinatorial = len(state.tests) - len(state.written)
+    return told | {"combinatorial_count": combinatorial} if combinatorial else told
+
+
+def _dropped_tests(state: GenerationState) -> dict[str, Any]:
+    """Return the newest dropped tests, without those whose input equals that of a listed test."""
+    tests = [
+        event.test
+        for event in state.dropped
+        if event.level is not DuplicateLevel.CANONICAL and not event.test.is_combinatorial
+    ]
+    return {"dropped": [_test_line(state, test) for test in tests[-_MAX_LISTED:]]} if tests else {}
+
+
+def _test_line(state: GenerationState, test: TestCase) -> str:
+    verdict = state.verdicts.get(test.test_id)
+    status = "" if verdict is None else f" ({verdict.examined.status.value})"
+    expected = "" if test.expected_output is None else f" -> {test.expected_output}"
+    return _shorten(f"[{test.test_id}]{status} {test.category}: {test.input}{expected}")
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_LINE_CHARACTERS else line[: _MAX_LINE_CHARACTERS - 1] + "…"
+
+
+def _quality_figures(quality: SuiteQuality) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "coverage": {coverage.kind: [coverage.covered, coverage.reachable] for coverage in quality.coverage},
+        "counting_tests": quality.counting_tests,
+    }
+    if quality.mutation is not None:
+        told |= {"killed": quality.mutation.killed, "survived": quality.mutation.survived}
+    return told
+
+
+def _response_schema(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+
+REFLECTION_SCHEMA = ResponseSchema(
+    "reflection",
+    _response_schema(text=_TEXT, nothing_missing={"type": "boolean"}, recommendations=_TEXTS),
+)
+ASSESSMENT_SCHEMA = ResponseSchema(
+    "assessment",
+    _response_schema(
+        text=_TEXT,
+        score={"type": "integer", "minimum": 1, "maximum": 10},
+        gaps=_TEXTS,
+        recommendations=_TEXTS,
+    ),
+)

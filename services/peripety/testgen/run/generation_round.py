@@ -1,0 +1,318 @@
+"""A round: call the model, take tests.
+
+Model calls of a run within its limits: reserve, record, call, settle.
+
+Generation round: tests are parsed from the response stream and recorded one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from peripety.core.concurrency import closing, run_in_thread_if_large, shield_until_done
+from peripety.errors import PeripetyError
+from peripety.gateway.budgets.order_budget import usage_of_error
+from peripety.gateway.token_estimate import estimate_prompt_tokens
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.request import CacheConfig, GenerateRequest
+from peripety.gateway.types.response import UsageTotal
+from peripety.testgen.events import DuplicateDropped, TestAdded
+from peripety.testgen.prompts.stream_parser import TestForm, UnreadablePart, continuation, stream_tests
+from peripety.testgen.run.budget import LimitReachedError
+from peripety.testgen.types import DraftTest, TestCase
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from peripety.gateway.types.response import Completion, ModelGateway
+    from peripety.testgen.evaluation.duplicates import Duplicates
+    from peripety.testgen.run.budget import BudgetReservation, RunBudget
+    from peripety.testgen.run.state import GenerationRound, GenerationState
+    from peripety.testgen.subjects.subject import Subject
+    from peripety.testgen.types import TestGenOrder
+
+
+T = TypeVar("T")
+
+_TOKEN_ALLOWANCE = 256
+"""Allowance for the tokens that tools or a schema add to a prompt."""
+
+_EXPECTED_REUSE = 8
+_TEMPERATURE = 0.3
+
+_UNKNOWN_USAGE = UsageTotal(calls=1, cost=None, cache_savings=None)
+"""The usage of a response that did not arrive completely."""
+
+
+class ModelCall:
+    """A model call in progress.
+
+    Attributes:
+        request: the request with its budget.
+        completion: the response, set by the code that consumes the stream.
+    """
+
+    def __init__(self, request: GenerateRequest) -> None:
+        self.request = request
+        self.completion: Completion | None = None
+
+
+class ModelCaller:
+    """Client for the model calls of a run, with budget accounting.
+
+    Args:
+        order: determines the model.
+        system: the system text of all calls.
+        ledger: the limits.
+    """
+
+    def __init__(self, order: TestGenOrder, system: str, ledger: RunBudget) -> None:
+        self._model = order.model
+        self._system = system
+        self._ledger = ledger
+
+    def request(self, text: str) -> GenerateRequest:
+        """Return a request without limits."""
+        cache = CacheConfig(expected_reuse=_EXPECTED_REUSE)
+        message = ChatMessage.user(text)
+        return GenerateRequest(
+            self._system, (message,), model=self._model, temperature=_TEMPERATURE, cache=cache
+        )
+
+    def reserve(self, request: GenerateRequest, output_tokens: int, answers: int = 1) -> BudgetReservation:
+        """Reserve budget for a call.
+
+        Args:
+            request: the request with everything that may be sent.
+            output_tokens: the output token limit of a response.
+            answers: the number of responses, including repairs.
+
+        Raises:
+            LimitReachedError: the call could exceed a limit.
+        """
+        return self._ledger.reserve(
+            estimate_prompt_tokens(request) + _TOKEN_ALLOWANCE, output_tokens, answers
+        )
+
+    async def in_time(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
+        """Yield a stream within the time limit of model calls; the consumer is never interrupted.
+
+        Raises:
+            TimeoutError: the time limit is reached.
+        """
+        while True:
+            async with asyncio.timeout(self._ledger.seconds_to_ask):
+                try:
+                    event = await anext(events)
+                except StopAsyncIteration:
+                    return
+            yield event
+
+    @asynccontextmanager
+    async def calling(
+        self, request: GenerateRequest, reservation: BudgetReservation
+    ) -> AsyncIterator[ModelCall]:
+        """Call the model within a reservation, and settle it at the end in any case.
+
+        Args:
+            request: the request.
+            reservation: the reservation.
+
+        Raises:
+            LimitReachedError: a limit was reached during the call; a `TimeoutError` counts as the time limit.
+            PeripetyError: the call failed for another reason.
+        """
+        call = ModelCall(
+            replace(request, max_output_tokens=reservation.output_tokens, budget=reservation.budget)
+        )
+        try:
+            yield call
+        except TimeoutError:
+            self._ledger.settle(reservation, _UNKNOWN_USAGE)
+            raise self._ledger.out_of_time from None
+        except PeripetyError as error:
+            self._ledger.settle(reservation, usage_of_error(error))
+            limit = self._ledger.limit_of(error)
+            if limit is not None:
+                raise LimitReachedError(limit) from error
+            raise
+        self._ledger.settle(
+            reservation, _UNKNOWN_USAGE if call.completion is None else UsageTotal.on(call.completion)
+        )
+
+
+_ROUND_OUTPUT_TOKENS = 4_096
+_MAX_ROUND_RESPONSES = 5
+"""Maximum number of responses in one round, for models that write one test per response."""
+
+
+class SeenTests:
+    """The tests of a run for duplicate detection, with a lock for concurrent rounds.
+
+    Recording a test waits for this lock, so it does not cover running tests.
+
+    Args:
+        duplicates: the duplicate detector.
+        tests: the existing tests.
+    """
+
+    def __init__(self, duplicates: Duplicates, tests: Sequence[TestCase]) -> None:
+        self._duplicates = duplicates
+        self._size = 0
+        self._turn = asyncio.Lock()
+        for test in tests:
+            duplicates.add(test)
+            self._size += len(test.input)
+
+    async def taken_in(self, test: TestCase) -> TestAdded | DuplicateDropped:
+        """Add a test; return whether it is new, as an event."""
+        async with self._turn:
+            self._size += len(test.input)
+            return await run_in_thread_if_large(lambda: self._take_in(test), self._size)
+
+    def _take_in(self, test: TestCase) -> TestAdded | DuplicateDropped:
+        found = self._duplicates.find(test)
+        if found is not None:
+            return DuplicateDropped(test, *found)
+        self._duplicates.add(test)
+        return TestAdded(test)
+
+
+class RoundWriter:
+    """One round in progress.
+
+    Args:
+        this: the round.
+        before: the state before the round.
+        recorded: its tests from before an interruption; they are recognized when they come again.
+        request: the request.
+        subject: the subject of tests; None for text only.
+        known: the tests of the run.
+        record: records events.
+
+    Attributes:
+        unreadable: the reasons for response parts that could not be parsed.
+        by_list: True if the model writes lists, because it does not call tools.
+    """
+
+    def __init__(
+        self,
+        this: GenerationRound,
+        before: GenerationState,
+        recorded: Sequence[TestCase],
+        request: GenerateRequest,
+        subject: Subject | None,
+        known: SeenTests,
+        record: Callable[..., Awaitable[None]],
+    ) -> None:
+        self.round = this
+        self.unreadable: list[str] = []
+        self.by_list = False
+        self._before = before
+        self._recorded = [*recorded]
+        self._made = len(recorded)
+        self._heard = 0
+        self._request = request
+        self._body_schema = None if subject is None else subject.body_schema
+        self._known = known
+        self._record = record
+
+    def reserve(self, caller: ModelCaller) -> BudgetReservation:
+        """Reserve budget for the next call; raises the errors of `Caller.reserve`."""
+        form = self._form()
+        return caller.reserve(
+            replace(self._request, tools=(form.tool,), schema=form.schema), _ROUND_OUTPUT_TOKENS
+        )
+
+    async def ask(
+        self, gateway: ModelGateway, caller: ModelCaller, reservation: BudgetReservation, least: int
+    ) -> None:
+        """Call the model until there are enough tests or it writes no more.
+
+        Args:
+            gateway: the model gateway.
+            caller: the budgeted client.
+            reservation: the reservation of the first call.
+            least: the number of tests that is enough.
+
+        Raises:
+            LimitReachedError: a limit was reached; recorded tests remain.
+            PeripetyError: the call failed; recorded tests remain.
+        """
+        for number in range(_MAX_ROUND_RESPONSES):
+            if number:
+                reservation = self.reserve(caller)
+                await self._record()
+            completion = await self._ask_once(gateway, caller, reservation)
+            if self._heard >= least:
+                return
+            further = continuation(self._request, completion)
+            if further is not None:
+                self._request = further
+            elif not self._heard and not self.by_list:
+                self.by_list = True
+            else:
+                return
+
+    async def _ask_once(
+        self, gateway: ModelGateway, caller: ModelCaller, reservation: BudgetReservation
+    ) -> Completion:
+        async with (
+            caller.calling(self._request, reservation) as call,
+            closing(stream_tests(gateway, call.request, self._form())) as arrivals,
+        ):
+            async for arrival in caller.in_time(arrivals):
+                match arrival:
+                    case DraftTest():
+                        await shield_until_done(self._take(arrival))
+                    case UnreadablePart(reason):
+                        self.unreadable.append(reason)
+                    case _:
+                        call.completion = arrival
+        assert call.completion is not None  # noqa: S101 - the last arrival
+        return call.completion
+
+    async def _take(self, draft: DraftTest) -> None:
+        self._heard += 1
+        test = self._case(draft)
+        again = next((one for one in self._recorded if replace(test, test_id=one.test_id) == one), None)
+        if again is not None:
+            self._recorded.remove(again)
+            return
+        event = await self._known.taken_in(test)
+        if isinstance(event, DuplicateDropped):
+            same = next((one for one in self._recorded if one.test_id == event.of), None)
+            if same is not None:
+                self._recorded.remove(same)
+                return
+        self._made += 1
+        await self._record(event)
+
+    def _case(self, draft: DraftTest) -> TestCase:
+        category, number = self.round
+        name = f"refinement{number}" if category is None else f"{category}_{number}"
+        return TestCase(
+            test_id=f"{name}_{self._made + 1}",
+            category=self._category(draft) if category is None else category,
+            input=draft.input,
+            expected_output=draft.expected_output,
+            reasoning=draft.reasoning,
+            confidence=draft.confidence,
+            body=None if self._body_schema is None else draft.body,
+            round=number,
+            is_global=category is None,
+        )
+
+    def _category(self, draft: DraftTest) -> str:
+        """Return the category that a test names, or else the one with the fewest tests."""
+        names = [category.name for category in self._before.order.categories]
+        if draft.category in names:
+            return draft.category
+        return min(names, key=lambda name: len(self._before.of_category(name)))
+
+    def _form(self) -> TestForm:
+        categories = self._before.order.categories if self.round.category is None else None
+        return TestForm(self._body_schema, categories, by_list=self.by_list)

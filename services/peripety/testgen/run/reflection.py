@@ -1,0 +1,196 @@
+"""Reflection, assessment, evaluation of the run.
+
+Evaluation of the tests of a run on its subject.
+
+Reflection: a model call about the gaps of a category, or an assessment of the whole run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.core.concurrency import closing
+from peripety.errors import FailedPreconditionError
+from peripety.gateway.types.response import Completed
+from peripety.testgen.evaluation.suite import DEFAULT_REPETITIONS, MeasuredSuite, evaluate_test
+from peripety.testgen.events import (
+    DuplicateDropped,
+    QualityMeasured,
+    Reflection,
+    ReflectionAction,
+    ReflectionCompleted,
+    TestAdded,
+    TestRan,
+)
+from peripety.testgen.prompts.user_messages import ASSESSMENT_SCHEMA, REFLECTION_SCHEMA, SuiteGaps
+from peripety.testgen.types import TestCase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.core.concurrency import Executor
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import ModelGateway
+    from peripety.testgen.events import GenerationEvent
+    from peripety.testgen.run.budget import BudgetReservation
+    from peripety.testgen.run.generation_round import ModelCaller
+    from peripety.testgen.subjects.subject import Subject
+    from peripety.testgen.types import CaseVerdict, Category
+
+
+class RunEvaluation:
+    """The results of the tests of a run on its subject.
+
+    Args:
+        subject: the subject.
+        worker: the worker pool.
+        events: the earlier events of the run.
+        repetitions: the number of runs of each test.
+        mutation: True to run tests on the mutants of the subject as well.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        worker: Executor,
+        events: Sequence[GenerationEvent] = (),
+        *,
+        repetitions: int = DEFAULT_REPETITIONS,
+        mutation: bool = True,
+    ) -> None:
+        self._subject = subject
+        self._worker = worker
+        self._repetitions = repetitions
+        self._mutation = mutation
+        self._suite: MeasuredSuite | None = None
+        self._told: dict[str, CaseVerdict] = {}
+        self._tests = {event.test.test_id: event.test for event in events if isinstance(event, TestAdded)}
+        self._before = [event for event in events if isinstance(event, TestRan)]
+
+    async def examined(self, test: TestCase) -> list[GenerationEvent]:
+        """Run a test; return its result, and changed results of other tests."""
+        return await self._worker.run(self._examined, test)
+
+    async def measured(self) -> QualityMeasured:
+        """Measure all tests that were run."""
+        return QualityMeasured(await self._worker.run(lambda: self._measured_suite.quality))
+
+    async def missing(self) -> SuiteGaps:
+        """Return the gaps of the tests."""
+        return await self._worker.run(self._missing)
+
+    async def floor(self, categories: Sequence[Category]) -> list[TestCase]:
+        """Return the baseline tests, which need no model, in the categories of the run."""
+        names = [category.name for category in categories]
+        drafts = await self._worker.run(lambda: [*self._subject.floor()])
+        return [
+            TestCase(
+                test_id=f"floor{number}",
+                category=draft.category if draft.category in names else names[0],
+                input=draft.input,
+                expected_output=draft.expected_output,
+                reasoning=draft.reasoning,
+                confidence=draft.confidence,
+                body=draft.body,
+                is_combinatorial=True,
+            )
+            for number, draft in enumerate(drafts, start=1)
+        ]
+
+    @property
+    def _measured_suite(self) -> MeasuredSuite:
+        """The measured suite, computed on first use; this takes time."""
+        if self._suite is None:
+            self._suite = MeasuredSuite(self._subject, mutation=self._mutation)
+            for event in self._before:
+                # A verdict is reported again if a later test changes it; the results of running it stay the
+                # same.
+                if event.test_id not in self._told:
+                    self._suite.add(self._tests[event.test_id], event.verdict.examined)
+                self._told[event.test_id] = event.verdict
+        return self._suite
+
+    def _examined(self, test: TestCase) -> list[GenerationEvent]:
+        suite = self._measured_suite
+        suite.add(test, evaluate_test(self._subject, test, self._repetitions, mutation=self._mutation))
+        events: list[GenerationEvent] = [self._ran(test.test_id)]
+        repeated = suite.repeated(test.test_id)
+        if repeated is not None:
+            events.append(DuplicateDropped(test, *repeated))
+        others = {pair.other_id for pair in suite.contradictions if pair.test_id == test.test_id}
+        return [*events, *(self._ran(other) for other in sorted(others))]
+
+    def _ran(self, test_id: str) -> TestRan:
+        self._told[test_id] = self._measured_suite.verdict(test_id)
+        return TestRan(test_id, self._told[test_id])
+
+    def _missing(self) -> SuiteGaps:
+        suite = self._measured_suite
+        pairs = [(pair.test_id, pair.other_id) for pair in suite.contradictions]
+        return SuiteGaps(suite.survivors, suite.uncovered, pairs)
+
+
+_REFLECTION_OUTPUT_TOKENS = 1_024
+_MAX_RESPONSES = 2
+"""One response, and one repair."""
+
+_MAX_LISTED_POINTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionStep:
+    """A reflection or assessment.
+
+    Attributes:
+        category: the category; None for the whole run.
+        request: the request.
+    """
+
+    category: str | None
+    request: GenerateRequest
+
+    @classmethod
+    def back(cls, category: str | None, request: GenerateRequest) -> ReflectionStep:
+        """Return the reflection on a category, or the assessment of the whole run."""
+        schema = ASSESSMENT_SCHEMA if category is None else REFLECTION_SCHEMA
+        return cls(category, replace(request, schema=schema))
+
+    def reserve(self, caller: ModelCaller) -> BudgetReservation:
+        """Reserve budget for the call; raises the errors of `Caller.reserve`."""
+        return caller.reserve(self.request, _REFLECTION_OUTPUT_TOKENS, _MAX_RESPONSES)
+
+    async def ask(
+        self, gateway: ModelGateway, caller: ModelCaller, reservation: BudgetReservation
+    ) -> Mapping[str, Any]:
+        """Return the response of the model, valid by the schema.
+
+        Raises:
+            LimitReachedError: a limit was reached.
+            PeripetyError: the call failed.
+        """
+        async with (
+            caller.calling(self.request, reservation) as call,
+            closing(gateway.stream(call.request)) as events,
+        ):
+            async for event in caller.in_time(events):
+                if isinstance(event, Completed):
+                    call.completion = event.completion
+        if call.completion is None or not isinstance(call.completion.value, dict):
+            raise FailedPreconditionError("model response is missing", code="ANSWER_INVALID")
+        return call.completion.value
+
+
+def reflection_event(
+    category: str | None, said: Mapping[str, Any], action: ReflectionAction
+) -> ReflectionCompleted:
+    """Convert the JSON response of a model to an event.
+
+    Args:
+        category: the category; None for the whole run.
+        said: the response, valid by the schema of the request.
+        action: the consequence of the response.
+    """
+    text = "\n".join([said["text"], *(f"- {gap}" for gap in said.get("gaps", ())[:_MAX_LISTED_POINTS])])
+    reflection = Reflection(category, text, action, tuple(said["recommendations"][:_MAX_LISTED_POINTS]))
+    return ReflectionCompleted(reflection, said.get("score"))

@@ -1,0 +1,404 @@
+"""Works on a run to its end.
+
+Port to the durable event log of a run.
+
+Runner of a test generation run, from any stored state to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from peripety.core import logging_setup
+from peripety.core.concurrency import shield_until_done
+from peripety.core.runs.types import public_error
+from peripety.errors import InternalError, PeripetyError, UnavailableError
+from peripety.testgen.evaluation.duplicates import Duplicates
+from peripety.testgen.events import (
+    GenerationCompleted,
+    GenerationFailed,
+    GenerationPhase,
+    GenerationProgressed,
+    GenerationStarted,
+    GenerationStop,
+    ReflectionAction,
+    StepOutcome,
+    TestAdded,
+)
+from peripety.testgen.prompts.user_messages import (
+    SuiteGaps,
+    assessment_message,
+    reflection_message,
+    requested_counts,
+    round_message,
+    testgen_system_text,
+)
+from peripety.testgen.run.budget import BudgetAccount, LimitReachedError, RunBudget
+from peripety.testgen.run.generation_round import ModelCaller, RoundWriter, SeenTests
+from peripety.testgen.run.reflection import ReflectionStep, RunEvaluation, reflection_event
+from peripety.testgen.run.state import GenerationRound, GenerationState
+from peripety.testgen.run.steps import (
+    AddBaseline,
+    AssessRun,
+    EvaluateTests,
+    FinishRun,
+    ReflectOnCategories,
+    RunRounds,
+    make_stats,
+    needs_refinement,
+    next_step,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Coroutine, Iterable, Sequence
+    from typing import Any
+
+    from peripety.core.concurrency import Executor
+    from peripety.gateway.types.response import ModelGateway
+    from peripety.testgen.events import GenerationEvent
+    from peripety.testgen.run.budget import BudgetReservation
+    from peripety.testgen.run.steps import NextStep
+    from peripety.testgen.subjects.subject import Subject
+    from peripety.testgen.types import TestGenOrder
+
+
+class EventSink(Protocol):
+    """Event sink that records events before they become visible."""
+
+    async def record(self, events: Sequence[GenerationEvent], account: BudgetAccount) -> None:
+        """Record events and the budget account in one transaction, and publish the events.
+
+        Args:
+            events: the events, in order; empty if only the account has changed.
+            account: replaces the stored one.
+
+        Raises:
+            Exception: the work must stop, because another process owns the run now or the write failed. The
+                runner does not handle it.
+        """
+        ...
+
+
+T = TypeVar("T")
+
+_BASELINE_TESTS_PER_RECORD = 32
+"""Number of baseline tests that are recorded in one transaction."""
+
+_log = logging.getLogger(__name__)
+
+
+class GenerationRunner:
+    """Runner of one run.
+
+    Args:
+        run_id: the id for logs.
+        gateway: the model gateway.
+        order: the input of the run.
+        subject: the subject of tests; None for text only.
+        worker: the worker pool that runs tests.
+        journal: the event sink.
+        events: all earlier events.
+        account: the budget account of these.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        gateway: ModelGateway,
+        order: TestGenOrder,
+        subject: Subject | None,
+        worker: Executor,
+        journal: EventSink,
+        *,
+        events: Sequence[GenerationEvent] = (),
+        account: BudgetAccount = BudgetAccount(),  # noqa: B008 - frozen
+    ) -> None:
+        self._run_id = run_id
+        self._gateway = gateway
+        self._order = order
+        self._subject = subject
+        self._journal = journal
+        self._events = [*events]
+        self._state = GenerationState.fold(events, order)
+        made = [event.test for event in events if isinstance(event, TestAdded)]
+        self._known = SeenTests(Duplicates(subject), made)
+        self._examination = None if subject is None else RunEvaluation(subject, worker, events)
+        now = asyncio.get_running_loop().time
+        self._ledger = RunBudget(order, account, now, is_measured=subject is not None)
+        self._caller = ModelCaller(order, testgen_system_text(order, subject), self._ledger)
+        self._turn = asyncio.Lock()
+        self._is_lost = False
+        self._limit: GenerationStop | None = None
+        self._is_time_over = False
+        self._failure: PeripetyError | None = None
+
+    async def go(self) -> None:
+        """Work until the run has ended.
+
+        After a cancellation, the run can be resumed from its recorded events.
+
+        Raises:
+            Exception: as raised by the event sink.
+        """
+        try:
+            await self._work()
+        except Exception as error:  # catch-all: a failed run reports its error to its followers
+            if self._is_lost:
+                raise
+            await self._fail(public_error(error, self._run_id))
+
+    async def _work(self) -> None:
+        if not self._events:
+            await self._record(GenerationStarted(self._order))
+        while self._state.ended is None:
+            step = next_step(self._state, has_subject=self._subject is not None)
+            if self._limit is not None and (self._is_time_over or not isinstance(step, EvaluateTests)):
+                step = FinishRun(self._limit)
+            try:
+                await self._do(step)
+            except LimitReachedError as reached:
+                self._limit = reached.stopped_by
+                await self._record(
+                    *(_round_ended(this, StepOutcome.DONE, "limit reached") for this in self._state.under_way)
+                )
+
+    async def _do(self, step: NextStep) -> None:
+        match step:
+            case AddBaseline():
+                await self._make_floor()
+            case RunRounds(rounds):
+                await self._ask(rounds)
+            case EvaluateTests():
+                await self._examine()
+            case ReflectOnCategories(categories):
+                await self._look_back(categories)
+            case AssessRun():
+                await self._look_back((None,))
+            case FinishRun(GenerationStop.ERROR):
+                reason = next(reversed(self._state.uncertainties), "no model call was possible")
+                await self._fail(self._failure or UnavailableError(reason))
+            case FinishRun(stopped_by):
+                await self._record(
+                    GenerationCompleted(make_stats(self._state, self._ledger.account, stopped_by))
+                )
+
+    async def _make_floor(self) -> None:
+        """Record the baseline tests that are not recorded yet."""
+        assert self._examination is not None  # noqa: S101 - only with a subject
+        tests = await self._in_time(self._examination.floor(self._order.categories))
+        events = [await self._known.taken_in(test) for test in tests if test.test_id not in self._state.tests]
+        made = [event for event in events if isinstance(event, TestAdded)]
+        for start in range(0, len(made), _BASELINE_TESTS_PER_RECORD):
+            await self._record(*made[start : start + _BASELINE_TESTS_PER_RECORD])
+        count = sum(test.is_combinatorial for test in self._state.tests.values())
+        status = f"{count} baseline tests added from the schema"
+        await self._record(
+            GenerationProgressed(GenerationPhase.CATEGORY_GENERATION, None, 0, status, StepOutcome.DONE)
+        )
+
+    async def _ask(self, rounds: Iterable[GenerationRound]) -> None:
+        """Run the model calls of some rounds concurrently."""
+        missing = await self._missing()
+        held: list[tuple[RoundWriter, BudgetReservation, int]] = []
+        limit: LimitReachedError | None = None
+        for this in rounds:
+            # The prompt depends on the state before the round, also if the round is repeated.
+            before = GenerationState.fold(
+                self._events[: self._state.under_way.get(this, len(self._events))], self._order
+            )
+            writing = RoundWriter(
+                this,
+                before,
+                self._state.made.get(this, ()),
+                self._caller.request(round_message(before, this, missing)),
+                self._subject,
+                self._known,
+                self._record,
+            )
+            try:
+                held.append((writing, writing.reserve(self._caller), requested_counts(before, this)[0]))
+            except LimitReachedError as reached:
+                limit = reached
+                break
+        if not held and limit is not None:
+            raise limit
+        begun = [writing.round for writing, *_ in held if writing.round not in self._state.under_way]
+        await self._record(*(_round_started(this) for this in begun))
+        await self._together([self._write(*one) for one in held])
+
+    async def _write(self, writing: RoundWriter, reservation: BudgetReservation, least: int) -> None:
+        """Complete one round.
+
+        Raises:
+            LimitReachedError: a limit was reached.
+        """
+        end, uncertainty, limit = StepOutcome.DONE, "", None
+        try:
+            await writing.ask(self._gateway, self._caller, reservation, least)
+        except LimitReachedError as reached:
+            limit = reached
+        except PeripetyError as error:
+            uncertainty = self._failed(error, f"no tests {_category_phrase(writing.round.category)}")
+            end = StepOutcome.FAILED
+        if end is StepOutcome.DONE and writing.unreadable:
+            uncertainty = (
+                f"{len(writing.unreadable)} response parts {_category_phrase(writing.round.category)} were not tests;"
+                f" reason of the first one: {writing.unreadable[0]}."
+            )
+        made = len(self._state.made.get(writing.round, ()))
+        status = f"round {writing.round.number} {_category_phrase(writing.round.category)} added {made} tests"
+        await self._record(_round_ended(writing.round, end, status, uncertainty))
+        if limit is not None:
+            raise limit
+
+    async def _examine(self) -> None:
+        """Run the tests without results, within the time limit."""
+        assert self._examination is not None  # noqa: S101 - only with a subject
+        waiting = self._state.not_run
+        if waiting:
+            status = f"running {len(waiting)} tests"
+            await self._record(GenerationProgressed(self._state.phase, self._state.category, 0, status))
+        for test in waiting:
+            await self._record(*await self._in_time(self._examination.examined(test)))
+        await self._record(await self._in_time(self._examination.measured()))
+
+    async def _look_back(self, categories: Iterable[str | None]) -> None:
+        """Reflect on categories, or assess the whole run (None)."""
+        missing, state = await self._missing(), self._state
+        held: list[tuple[ReflectionStep, BudgetReservation]] = []
+        limit: LimitReachedError | None = None
+        for category in categories:
+            text = (
+                assessment_message(state, missing)
+                if category is None
+                else reflection_message(state, category, missing)
+            )
+            looking = ReflectionStep.back(category, self._caller.request(text))
+            try:
+                held.append((looking, looking.reserve(self._caller)))
+            except LimitReachedError as reached:
+                limit = reached
+                break
+        if not held and limit is not None:
+            raise limit
+        await self._record(
+            *(
+                GenerationProgressed(_phase_of(one.category), one.category, 0, "searching for gaps")
+                for one, _ in held
+            )
+        )
+        await self._together([self._look(*one) for one in held])
+
+    async def _look(self, looking: ReflectionStep, reservation: BudgetReservation) -> None:
+        category = looking.category
+        try:
+            said = await looking.ask(self._gateway, self._caller, reservation)
+        except PeripetyError as error:
+            what = "assessment of the whole run" if category is None else f"reflection on {category}"
+            uncertainty = self._failed(error, f"no {what}")
+            status = "gaps unknown"
+            await self._record(
+                GenerationProgressed(
+                    _phase_of(category), category, 0, status, StepOutcome.FAILED, uncertainty
+                )
+            )
+        else:
+            await self._record(reflection_event(category, said, self._action(category, said)))
+
+    def _action(self, category: str | None, said: Any) -> ReflectionAction:
+        """Return the consequence of a reflection."""
+        if category is None:
+            refined = needs_refinement(self._state, said["score"])
+            return ReflectionAction.ASSESSING if refined else ReflectionAction.COMPLETE
+        tests = len(self._state.of_category(category))
+        is_content = said["nothing_missing"] and tests >= self._order.config.min_tests_per_category
+        return ReflectionAction.COMPLETE if is_content else ReflectionAction.REFINING
+
+    async def _missing(self) -> SuiteGaps:
+        return SuiteGaps() if self._examination is None else await self._in_time(self._examination.missing())
+
+    async def _in_time(self, work: Awaitable[T]) -> T:
+        """Do work without a model within the time limit; raise the time limit error after it."""
+        try:
+            async with asyncio.timeout(self._ledger.seconds_left):
+                return await work
+        except TimeoutError:
+            self._is_time_over = True
+            raise self._ledger.out_of_time from None
+
+    async def _together(self, work: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Run coroutines concurrently; one that reaches a limit does not cancel the others.
+
+        Raises:
+            LimitReachedError: one of them has reached a limit.
+        """
+        reached: list[LimitReachedError] = []
+
+        async def until_limit(piece: Coroutine[Any, Any, None]) -> None:
+            try:
+                await piece
+            except LimitReachedError as limit:
+                reached.append(limit)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for piece in work:
+                    group.create_task(until_limit(piece))
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        if reached:
+            raise reached[0]
+
+    async def _record(self, *events: GenerationEvent) -> None:
+        """Record events, shielded from cancellation."""
+        await shield_until_done(self._written_down(events))
+
+    async def _written_down(self, events: Sequence[GenerationEvent]) -> None:
+        async with self._turn:
+            try:
+                await self._journal.record(events, self._ledger.account)
+            except Exception:
+                self._is_lost = True
+                raise
+            for event in events:
+                self._state.apply(event)
+            self._events += events
+
+    def _failed(self, error: PeripetyError, what: str) -> str:
+        """Return a doubt about the run due to a failed call; raise errors of the event sink."""
+        if self._is_lost:
+            raise error
+        if isinstance(error, InternalError):
+            _log.error(
+                "unexpected error in a question",
+                extra={"run_id": self._run_id, **logging_setup.describe_error(error)},
+            )
+        self._failure = error
+        return f"{what}: {error.message.rstrip('.')}."
+
+    async def _fail(self, error: PeripetyError) -> None:
+        stats = make_stats(self._state, self._ledger.account, GenerationStop.ERROR)
+        await self._record(GenerationFailed(error, stats))
+
+
+def _phase_of(category: str | None) -> GenerationPhase:
+    return GenerationPhase.GLOBAL_REFINEMENT if category is None else GenerationPhase.CATEGORY_GENERATION
+
+
+def _category_phrase(category: str | None) -> str:
+    return "over all categories" if category is None else f"of {category}"
+
+
+def _round_started(this: GenerationRound) -> GenerationProgressed:
+    status = f"round {this.number} {_category_phrase(this.category)} begins"
+    return GenerationProgressed(_phase_of(this.category), this.category, this.number, status)
+
+
+def _round_ended(
+    this: GenerationRound, end: StepOutcome, status: str, uncertainty: str = ""
+) -> GenerationProgressed:
+    return GenerationProgressed(
+        _phase_of(this.category), this.category, this.number, status, end, uncertainty
+    )

@@ -1,0 +1,232 @@
+"""State of a run as the fold of its events, which are the only source of its progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from peripety.testgen.events import (
+    DuplicateDropped,
+    GenerationCompleted,
+    GenerationFailed,
+    GenerationPhase,
+    GenerationProgressed,
+    GenerationStarted,
+    QualityMeasured,
+    ReflectionAction,
+    ReflectionCompleted,
+    StepOutcome,
+    TestAdded,
+    TestRan,
+)
+from peripety.testgen.types import TestStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from peripety.testgen.events import GenerationEvent, GenerationStats, Reflection
+    from peripety.testgen.types import CaseVerdict, SuiteQuality, TestCase, TestGenOrder
+
+
+class GenerationRound(NamedTuple):
+    """A generation round.
+
+    Attributes:
+        category: the category of its tests; None for the refinement over all categories.
+        number: from 1.
+    """
+
+    category: str | None
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionRecord:
+    """The latest reflection on a category, or the assessment of the whole run.
+
+    Attributes:
+        rounds: the number of rounds before it.
+        reflection: the result; None if the call failed.
+    """
+
+    rounds: int
+    reflection: Reflection | None
+
+    @property
+    def is_content(self) -> bool:
+        """True if nothing was missing."""
+        return self.reflection is not None and self.reflection.action is ReflectionAction.COMPLETE
+
+
+class GenerationState:
+    """The state of a run after its events so far.
+
+    Args:
+        order: the input of the run.
+
+    Attributes:
+        order: the input of the run.
+        phase: the current phase.
+        category: the current category; None without one.
+        tests: the tests by id, in the order of their events, without dropped ones.
+        made: all tests of each round in order, including dropped ones.
+        verdicts: the latest verdicts by test id.
+        dropped: the duplicates, in order.
+        reflections: all reflections, in order.
+        looked_back: the latest reflection on each category, and the latest assessment (None).
+        score: the latest assessment; None without one.
+        rounds: the number of rounds begun, by category; None for the refinement.
+        under_way: rounds in progress, with the number of events before each.
+        given_up: categories, or the refinement (None), with a failed call.
+        exhausted: categories, or the refinement (None), whose last round added nothing.
+        has_floor: True if all baseline tests are recorded.
+        quality: the latest measurement.
+        is_measured: True if the measurement includes every test that was run.
+        uncertainties: doubts about the run, in order.
+        was_answered: True if a model call has succeeded.
+        ended: the final statistics; None before the end.
+    """
+
+    def __init__(self, order: TestGenOrder) -> None:
+        self.order = order
+        self.phase = GenerationPhase.CATEGORY_GENERATION
+        self.category: str | None = None
+        self.tests: dict[str, TestCase] = {}
+        self.made: dict[GenerationRound, list[TestCase]] = {}
+        self.verdicts: dict[str, CaseVerdict] = {}
+        self.dropped: list[DuplicateDropped] = []
+        self.reflections: list[Reflection] = []
+        self.looked_back: dict[str | None, ReflectionRecord] = {}
+        self.score: int | None = None
+        self.rounds: dict[str | None, int] = {
+            None: 0,
+            **{category.name: 0 for category in order.categories},
+        }
+        self.under_way: dict[GenerationRound, int] = {}
+        self.given_up: set[str | None] = set()
+        self.exhausted: set[str | None] = set()
+        self.has_floor = False
+        self.quality: SuiteQuality | None = None
+        self.is_measured = True
+        self.uncertainties: list[str] = []
+        self.was_answered = False
+        self.ended: GenerationStats | None = None
+        self._events = 0
+
+    @classmethod
+    def fold(cls, events: Iterable[GenerationEvent], order: TestGenOrder | None = None) -> GenerationState:
+        """Return the state after some events of a run.
+
+        Args:
+            events: the events from the first one on.
+            order: the input of the run; None to read it from the first event.
+        """
+        state = None if order is None else cls(order)
+        for event in events:
+            if state is None:
+                if not isinstance(event, GenerationStarted):
+                    raise ValueError("first event of a run is not Started")
+                state = cls(event.order)
+            state.apply(event)
+        if state is None:
+            raise ValueError("event log of a run is empty")
+        return state
+
+    @property
+    def total_rounds(self) -> int:
+        """The number of generation rounds so far."""
+        return sum(self.rounds.values())
+
+    @property
+    def written(self) -> list[TestCase]:
+        """The tests that models wrote, without dropped ones."""
+        return [test for test in self.tests.values() if not test.is_combinatorial]
+
+    @property
+    def not_run(self) -> list[TestCase]:
+        """The tests without a verdict, by round and position, regardless of the order of events."""
+        waiting = [test for test in self.tests.values() if test.test_id not in self.verdicts]
+        floor = [test for test in waiting if test.is_combinatorial]
+        places = {test.test_id: test for test in waiting}
+        rounds = [test for made in self.made.values() for test in made if test.test_id in places]
+        return [*floor, *rounds]
+
+    def of_category(self, category: str) -> list[TestCase]:
+        """Return the tests of a category that models wrote, without those that are known to fail."""
+        return [test for test in self.written if test.category == category and self._holds(test)]
+
+    def apply(self, event: GenerationEvent) -> None:
+        """Apply the next event."""
+        match event:
+            case GenerationProgressed():
+                self._progress(event)
+            case TestAdded():
+                self._make(event.test)
+                self.tests[event.test.test_id] = event.test
+            case DuplicateDropped():
+                self._make(event.test)
+                self.tests.pop(event.test.test_id, None)
+                self.dropped.append(event)
+            case TestRan():
+                self.verdicts[event.test_id] = event.verdict
+                self.is_measured = False
+            case ReflectionCompleted():
+                self._reflect(event)
+            case QualityMeasured():
+                self.quality = event.quality
+                self.is_measured = True
+            case GenerationCompleted() | GenerationFailed():
+                self.ended = event.stats
+                self.phase, self.category = GenerationPhase.COMPLETE, None
+            case GenerationStarted():
+                pass
+        self._events += 1
+
+    def _progress(self, event: GenerationProgressed) -> None:
+        self.phase, self.category = event.phase, event.category
+        if event.uncertainty:
+            self.uncertainties.append(event.uncertainty)
+        if event.round:
+            self._round(event)
+        elif event.end is StepOutcome.FAILED:
+            self.looked_back[event.category] = ReflectionRecord(self.rounds[event.category], None)
+        elif event.end is StepOutcome.DONE:
+            self.has_floor = True
+
+    def _round(self, event: GenerationProgressed) -> None:
+        this, end = GenerationRound(event.category, event.round), event.end
+        if end is None:
+            self.rounds[this.category] = this.number
+            self.made.setdefault(this, [])
+            self.under_way[this] = self._events
+            return
+        self.under_way.pop(this, None)
+        if end is StepOutcome.FAILED:
+            self.given_up.add(this.category)
+        else:
+            self.was_answered = True
+            if not self.made[this] and not event.uncertainty:
+                self.exhausted.add(this.category)
+
+    def _make(self, test: TestCase) -> None:
+        if test.is_combinatorial:
+            return
+        self.was_answered = True
+        made = self.made.setdefault(
+            GenerationRound(None if test.is_global else test.category, test.round), []
+        )
+        # A test that is dropped after it was run is already listed.
+        if all(other.test_id != test.test_id for other in made):
+            made.append(test)
+
+    def _reflect(self, event: ReflectionCompleted) -> None:
+        reflection = event.reflection
+        self.was_answered = True
+        self.reflections.append(reflection)
+        self.looked_back[reflection.category] = ReflectionRecord(self.rounds[reflection.category], reflection)
+        if event.score is not None:
+            self.score = event.score
+
+    def _holds(self, test: TestCase) -> bool:
+        verdict = self.verdicts.get(test.test_id)
+        return verdict is None or verdict.examined.status is TestStatus.PASSED

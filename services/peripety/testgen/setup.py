@@ -1,0 +1,56 @@
+"""Registration of the test generation service in a process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.api.testgen.v1 import testgen_pb2 as pb
+from peripety.api.testgen.v1.testgen_pb2_grpc import add_TestGenServiceServicer_to_server
+from peripety.core.call_context import now_micros
+from peripety.core.concurrency import WorkerPool
+from peripety.core.idempotency.store import IdempotencyStore
+from peripety.gateway.remote import RemoteModelGateway
+from peripety.gateway.types.response import ModelGateway
+from peripety.policy.remote import RemoteStoredPolicies
+from peripety.policy.types import StoredPolicies
+from peripety.scenario.remote import RemoteScenarioSource
+from peripety.scenario.types import ScenarioSource
+from peripety.testgen.runs import GenerationReruns, GenerationRuns
+from peripety.testgen.service import TestGenServicer
+from peripety.testgen.store import GenerationRunStore
+from peripety.testgen.subject_source import SubjectResolver
+
+if TYPE_CHECKING:
+    from peripety.rpc.container import ServiceContainer
+
+
+async def register_service(wiring: ServiceContainer) -> None:
+    """Find a gateway, and register the service."""
+    gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))
+    await register_service_with(wiring, gateway)
+
+
+async def register_service_with(wiring: ServiceContainer, gateway: ModelGateway) -> None:
+    """Register the service. Stored scenarios and policies are located when they are first used.
+
+    Args:
+        wiring: the process.
+        gateway: the model gateway of the runs.
+    """
+
+    def scenarios() -> ScenarioSource:
+        return wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))
+
+    def policies() -> StoredPolicies:
+        return wiring.local(StoredPolicies) or RemoteStoredPolicies(wiring.channel("policies"))
+
+    database = await wiring.database()
+    store = GenerationRunStore(database, now_micros)
+    workers = WorkerPool("testgen")
+    wiring.resources.callback(workers.close)
+    sources = SubjectResolver(scenarios, policies, workers, commands=wiring.config.testgen_commands)
+    runs = GenerationRuns(store, gateway, sources, workers, now_micros)
+    wiring.when_stopping(runs.aclose)
+    servicer = TestGenServicer(runs, GenerationReruns(store, sources, workers), IdempotencyStore(database))
+    add_TestGenServiceServicer_to_server(servicer, wiring.server)
+    wiring.register(pb.DESCRIPTOR.services_by_name["TestGenService"].full_name)

@@ -1,0 +1,378 @@
+"""Lines and mutants of a Python program.
+
+Mutation operators for Python syntax trees.
+
+They are the standard operators of the field (A. J. Offutt et al., "An Experimental Determination of
+Sufficient Mutant Operators", 1996), adapted to Python.
+
+A Python program as a measurable subject: its executable lines and its mutants.
+
+Two programs with the same bytecode are equivalent (M. Papadakis et al., "Trivial Compiler Equivalence",
+2015).
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import re
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from peripety.core.mutation import Mutant, MutantOutcome
+from peripety.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import CodeType
+
+
+NodeReplacements: TypeAlias = "Iterator[tuple[str, ast.AST]]"
+"""Replacement nodes, each with the stable name of its operator."""
+
+_COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+}
+_ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitAnd,
+}
+
+
+def iter_replacements(node: ast.AST) -> NodeReplacements:
+    """Yield the replacements of a node in a stable order; none for most nodes."""
+    for kind, change in _NODE_OPERATORS:
+        if isinstance(node, kind):
+            yield from change(node)
+
+
+def _replace_comparison(node: Any) -> NodeReplacements:
+    for index, comparison in enumerate(node.ops):
+        for other in _COMPARISONS[type(comparison)]:
+            yield (
+                "change_comparison",
+                _copy_with(node, ops=[*node.ops[:index], other(), *node.ops[index + 1 :]]),
+            )
+
+
+def _replace_arithmetic(node: Any) -> NodeReplacements:
+    other = _ARITHMETIC.get(type(node.op))
+    if other is not None:
+        yield "change_arithmetic", _copy_with(node, op=other())
+
+
+def _replace_connective(node: Any) -> NodeReplacements:
+    yield "swap_and_or", _copy_with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
+    for index in range(len(node.values)):
+        rest = [*node.values[:index], *node.values[index + 1 :]]
+        yield "drop_operand", rest[0] if len(rest) == 1 else _copy_with(node, values=rest)
+
+
+def _drop_sign(node: Any) -> NodeReplacements:
+    if isinstance(node.op, ast.Not | ast.USub):
+        yield "drop_sign", node.operand
+
+
+def _replace_constant(node: Any) -> NodeReplacements:
+    match node.value:
+        case bool():
+            yield "flip_boolean", _copy_with(node, value=not node.value)
+        case int() | float():
+            yield "shift_number", _copy_with(node, value=node.value + 1)
+            yield "shift_number", _copy_with(node, value=node.value - 1)
+        case str():
+            yield "change_text", _copy_with(node, value="" if node.value else "x")
+        case bytes():
+            yield "change_text", _copy_with(node, value=b"" if node.value else b"x")
+
+
+def _negate_condition(node: Any) -> NodeReplacements:
+    yield "negate_condition", _copy_with(node, test=ast.UnaryOp(ast.Not(), node.test))
+
+
+def _drop_result(node: Any) -> NodeReplacements:
+    if node.value is not None:
+        yield "drop_result", _copy_with(node, value=ast.Constant(None))
+
+
+def _swap_jump(node: Any) -> NodeReplacements:
+    other = ast.Continue() if isinstance(node, ast.Break) else ast.Break()
+    yield "swap_jump", ast.copy_location(other, node)
+
+
+def _drop_filter(node: Any) -> NodeReplacements:
+    if node.ifs:
+        yield "drop_filter", _copy_with(node, ifs=[])
+
+
+def _drop_bound(node: Any) -> NodeReplacements:
+    for name in ("lower", "upper", "step"):
+        if getattr(node, name) is not None:
+            yield "drop_bound", _copy_with(node, **{name: None})
+
+
+def _drop_statement(node: Any) -> NodeReplacements:
+    yield "drop_statement", ast.copy_location(ast.Pass(), node)
+
+
+_NODE_OPERATORS: tuple[tuple[Any, Callable[[Any], NodeReplacements]], ...] = (
+    (ast.Compare, _replace_comparison),
+    (ast.BinOp | ast.AugAssign, _replace_arithmetic),
+    (ast.BoolOp, _replace_connective),
+    (ast.UnaryOp, _drop_sign),
+    (ast.Constant, _replace_constant),
+    (ast.If | ast.While | ast.IfExp, _negate_condition),
+    (ast.Return, _drop_result),
+    (ast.Break | ast.Continue, _swap_jump),
+    (ast.comprehension, _drop_filter),
+    (ast.Slice, _drop_bound),
+    (ast.Expr | ast.AugAssign | ast.Raise | ast.Assert, _drop_statement),
+)
+
+
+def _copy_with(node: Any, **fields: Any) -> Any:
+    changed = copy.copy(node)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    return changed
+
+
+MAX_PROGRAM_MUTANTS = 300
+"""Limit of mutants; each costs one process per test that covers its line, so a long program is sampled."""
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+"""The line ends of Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeChange:
+    """A change of the tree, and the id of its mutant."""
+
+    mutant_id: str
+    operator: str
+    place: _NodePlace
+    after: ast.AST
+
+
+class PythonProgram:
+    """A Python program.
+
+    Args:
+        name: the file name.
+        source: the source text.
+
+    Raises:
+        InvalidArgumentError: the source is not valid Python.
+
+    Attributes:
+        name: the file name.
+        text: the source text.
+        lines: the numbers of executable lines, in order.
+    """
+
+    def __init__(self, name: str, source: bytes) -> None:
+        try:
+            self._tree = ast.parse(source, name)
+            code = compile(source, name, "exec")
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise InvalidArgumentError(
+                f"{name} is not a Python program: {error}", code="NOT_PYTHON"
+            ) from None
+        self.name = name
+        self.text = source.decode(errors="replace")
+        self.lines = tuple(sorted(_executable_lines(code)))
+        self._text_lines = [line.strip() for line in _LINE_END.split(self.text)]
+        self._changing = threading.Lock()
+        self._changes = {change.mutant_id: change for change in self._sampled()}
+
+    def line(self, number: int) -> str:
+        """Return a line without surrounding white space."""
+        return self._text_lines[number - 1]
+
+    @cached_property
+    def mutants(self) -> tuple[Mutant, ...]:
+        """The mutants in the order of the text; a deterministic sample if there are too many.
+
+        A program that is nested too deeply to be rendered has no mutants.
+        """
+        return tuple(map(self._mutant, self._changes.values()))
+
+    def lines_of(self, mutant_id: str) -> range:
+        """Return the lines of the statement that a mutant changes.
+
+        A run that reaches the statement covers at least one of them.
+        """
+        return self._changes[mutant_id].place.lines
+
+    def source_of(self, mutant_id: str) -> bytes:
+        """Return the source of a mutant; this takes time for a long program."""
+        change = self._changes[mutant_id]
+        with self._changing:
+            change.place.put(change.after)
+            try:
+                return ast.unparse(ast.fix_missing_locations(self._tree)).encode()
+            finally:
+                change.place.put(change.place.node)
+
+    def is_same(self, mutant_id: str) -> bool:
+        """Return True if a mutant compiles to identical bytecode."""
+        return bool(_bytecode(self.source_of(mutant_id)) == self._own_code)
+
+    @cached_property
+    def _own_code(self) -> Any:
+        with self._changing:
+            return _bytecode(ast.unparse(self._tree).encode())
+
+    def _sampled(self) -> list[_NodeChange]:
+        try:
+            ast.unparse(self._tree)
+            changes = [*self._all()]
+        except (RecursionError, ValueError):
+            return []
+        if len(changes) <= MAX_PROGRAM_MUTANTS:
+            return changes
+        by_chance = sorted(changes, key=lambda one: sha256(one.mutant_id.encode()).digest())
+        kept = {change.mutant_id for change in by_chance[:MAX_PROGRAM_MUTANTS]}
+        return [change for change in changes if change.mutant_id in kept]
+
+    def _all(self) -> Iterator[_NodeChange]:
+        numbers: Counter[str] = Counter()
+        for place in _iter_places(self._tree, (1, 0), range(1, 2)):
+            line, column = place.at
+            for operator, after in iter_replacements(place.node):
+                name = f"{operator}:{line}:{column}"
+                yield _NodeChange(f"{name}:{numbers[name]}", operator, place, after)
+                numbers[name] += 1
+
+    def _mutant(self, change: _NodeChange) -> Mutant:
+        return Mutant(
+            change.mutant_id,
+            change.operator,
+            f"/{self.name}/{change.place.at[0]}",
+            _text_to_json(ast.get_source_segment(self.text, change.place.node)),
+            _text_to_json(ast.unparse(change.after)),
+            MutantOutcome.SURVIVED,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _NodePlace:
+    """A node in its tree, with the lines of its statement."""
+
+    node: ast.AST
+    put: Callable[[ast.AST], None]
+    at: tuple[int, int]
+    lines: range
+
+
+def _iter_places(tree: ast.AST, at: tuple[int, int], lines: range) -> Iterator[_NodePlace]:
+    """Yield the nodes that can be changed, in the order of the text.
+
+    Parts that tests do not observe are excluded: annotations, docstrings, error messages and standard error.
+    """
+    for name, value in ast.iter_fields(tree):
+        if name in {"annotation", "returns", "decorator_list"}:
+            continue
+        if isinstance(value, list):
+            for index, node in enumerate(value):
+                if isinstance(node, ast.AST) and not _is_unobserved(node, name):
+                    yield from _iter_places_within(node, _item_setter(value, index), at, lines)
+        elif isinstance(value, ast.AST):
+            yield from _iter_places_within(value, _field_setter(tree, name), at, lines)
+
+
+def _iter_places_within(
+    node: ast.AST, put: Callable[[ast.AST], None], at: tuple[int, int], lines: range
+) -> Iterator[_NodePlace]:
+    at = (getattr(node, "lineno", at[0]), getattr(node, "col_offset", at[1]))
+    if isinstance(node, ast.stmt):
+        lines = _statement_lines(node)
+    yield _NodePlace(node, put, at, lines)
+    if not isinstance(node, ast.JoinedStr | ast.Raise):
+        yield from _iter_places(node, at, lines)
+
+
+def _statement_lines(statement: Any) -> range:
+    """Return the lines of a statement, without those of nested statements."""
+    inner = getattr(statement, "body", None)
+    last = inner[0].lineno - 1 if inner else statement.end_lineno
+    return range(statement.lineno, max(statement.lineno, last) + 1)
+
+
+def _is_unobserved(node: ast.AST, field: str) -> bool:
+    """Return True for docstrings, output to standard error, imports, and the main guard."""
+    match node:
+        case ast.Expr(value=ast.Constant()):
+            return field == "body"
+        case ast.Expr(value=ast.Call(func=function, keywords=keywords)):
+            written_to = [keyword.value for keyword in keywords if keyword.arg == "file"]
+            return any(map(_is_standard_error, [*written_to, getattr(function, "value", None)]))
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+            return True
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _is_standard_error(node: ast.AST | None) -> bool:
+    match node:
+        case ast.Attribute(value=ast.Name(id="sys"), attr="stderr"):
+            return True
+    return False
+
+
+def _item_setter(items: list[Any], index: int) -> Callable[[ast.AST], None]:
+    def put(node: ast.AST) -> None:
+        items[index] = node
+
+    return put
+
+
+def _field_setter(tree: ast.AST, name: str) -> Callable[[ast.AST], None]:
+    def put(node: ast.AST) -> None:
+        setattr(tree, name, node)
+
+    return put
+
+
+def _text_to_json(text: str | None) -> bytes | None:
+    return None if text is None else json.dumps(text, ensure_ascii=False).encode()
+
+
+def _executable_lines(code: CodeType) -> set[int]:
+    found = {line for _, _, line in code.co_lines() if line}
+    return found.union(*(_executable_lines(inner) for inner in code.co_consts if hasattr(inner, "co_lines")))
+
+
+def _bytecode(source: bytes) -> Any:
+    """Return the bytecode of a source, without positions."""
+
+    def stripped(code: CodeType) -> tuple[Any, ...]:
+        constants = tuple(
+            stripped(one) if hasattr(one, "co_code") else (type(one), one) for one in code.co_consts
+        )
+        return code.co_code, constants, code.co_names, code.co_varnames, code.co_exceptiontable, code.co_flags
+
+    return stripped(compile(source, "", "exec", optimize=0))

@@ -1,0 +1,212 @@
+"""Adapter from the Rust extension to the backend protocol."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import peripety_simcore
+
+from peripety.engine.backend_protocol import EngineError, ValidatedSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.engine.backend_protocol import (
+        CompiledRule,
+        ErrorFactory,
+        PatternIndex,
+        PatternRow,
+        RuleData,
+    )
+    from peripety.engine.patterns.predicates import Predicate
+    from peripety.engine.policies.types import ToolRequest
+
+
+class _ErrorTranslation:
+    """Context manager that converts errors of the extension to `CoreError`."""
+
+    def __enter__(self) -> None:
+        """Hold no state: one object serves every call."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, peripety_simcore.SimcoreError):
+            raise EngineError(error.code, error.message, error.path) from None
+
+
+_TRANSLATE_ERRORS = _ErrorTranslation()
+
+
+class NativeBackend:
+    """Backend in Rust."""
+
+    name = "native"
+    version = peripety_simcore.__version__
+
+    def parse(self, document: bytes) -> bytes:
+        """Parse strictly."""
+        with _TRANSLATE_ERRORS:
+            return peripety_simcore.parse(document)
+
+    def evaluate(self, logic: bytes, data: bytes) -> bytes:
+        """Evaluate JSONLogic over JSON data."""
+        with _TRANSLATE_ERRORS:
+            return peripety_simcore.evaluate(logic, data)
+
+    def rule(self, logic: Any, refusal: ErrorFactory) -> CompiledRule:
+        """Compile a rule; returns the native object, since a wrapper would cost more than many rules."""
+        return peripety_simcore.Rule(logic, refusal)
+
+    def data(self, value: Any, refusal: ErrorFactory) -> RuleData:
+        """Parse data for rules."""
+        return peripety_simcore.Data(value, refusal)
+
+    def compile(self, document: bytes) -> _NativeProgram:
+        """Compile a validated document."""
+        program = _NativeProgram(document)
+        with _TRANSLATE_ERRORS:
+            program.native = peripety_simcore.compile(document)
+        return program
+
+    def policy(self, document: bytes) -> _NativePolicy:
+        """Compile a validated policy."""
+        with _TRANSLATE_ERRORS:
+            return _NativePolicy(peripety_simcore.Policy(document))
+
+    def screen(self, documents: Sequence[bytes], threads: int) -> list[ValidatedSpec | None]:
+        """Validate and compile many documents."""
+        return [
+            None if spotless is None else ValidatedSpec(spotless[0], _NativeProgram(spotless[0]), spotless[1])
+            for spotless in peripety_simcore.screen(documents, threads)
+        ]
+
+    def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
+        """Return one keyed 64-bit draw."""
+        return peripety_simcore.draw(seed, stream, turn, index)
+
+    def run_seed(self, seed: int, run: int) -> int:
+        """Return the seed of a dry-run."""
+        return peripety_simcore.run_seed(seed, run)
+
+    def patterns(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> PatternIndex:
+        """Build an index over patterns."""
+        return peripety_simcore.Patterns([[*map(_to_native_predicate, known)] for known in predicates], rows)
+
+
+def _to_native_predicate(
+    predicate: Predicate,
+) -> tuple[str, bool, bool, bool, list[str] | None, list[list[str]]]:
+    literals = None if predicate.literals is None else [*predicate.literals]
+    searched = predicate.spelled
+    if searched is not None:
+        return searched, True, False, False, literals, [[*each] for each in predicate.besides]
+    return predicate.text, False, predicate.whole, predicate.folds, literals, []
+
+
+class _NativeState:
+    """Native state as a `CoreState`."""
+
+    def __init__(self, native: peripety_simcore.State) -> None:
+        self.native = native
+
+    def fork(self) -> _NativeState:
+        return _NativeState(self.native.fork())
+
+    def to_json(self) -> bytes:
+        with _TRANSLATE_ERRORS:
+            return self.native.to_json()
+
+    def tree(self) -> bytes:
+        with _TRANSLATE_ERRORS:
+            return self.native.tree()
+
+    def hash(self) -> str:
+        with _TRANSLATE_ERRORS:
+            return self.native.hash()
+
+    def completed(self) -> int:
+        return self.native.turn()
+
+    def standing(self) -> bytes:
+        with _TRANSLATE_ERRORS:
+            return self.native.status()
+
+
+class _NativeProgram:
+    """Native program as a `CoreProgram`, compiled on first use.
+
+    Bulk validation often needs only the verdict.
+    """
+
+    def __init__(self, document: bytes) -> None:
+        self._document = document
+
+    @cached_property
+    def native(self) -> peripety_simcore.Program:
+        return peripety_simcore.compile(self._document)
+
+    def new_state(self, seed: int) -> _NativeState:
+        return _NativeState(self.native.new_state(seed))
+
+    def load_state(self, snapshot: bytes) -> _NativeState:
+        with _TRANSLATE_ERRORS:
+            return _NativeState(self.native.load_state(snapshot))
+
+    def legal_actions(self, state: _NativeState) -> bytes:
+        with _TRANSLATE_ERRORS:
+            return state.native.legal_actions()
+
+    def act(self, state: _NativeState, action_id: str, params: bytes) -> bytes:
+        with _TRANSLATE_ERRORS:
+            return state.native.act(action_id, params)
+
+    def narrate(self, state: _NativeState, changes: bytes) -> bytes:
+        with _TRANSLATE_ERRORS:
+            return state.native.narrate(changes)
+
+    def step(self, state: _NativeState) -> bytes:
+        with _TRANSLATE_ERRORS:
+            return state.native.step()
+
+    def roll(self, state: _NativeState, request: bytes) -> bytes:
+        with _TRANSLATE_ERRORS:
+            return state.native.roll(request)
+
+    def dry_run(self, options: bytes) -> bytes:
+        with _TRANSLATE_ERRORS:
+            return self.native.dry_run(options)
+
+    def futures(self, state: _NativeState, options: bytes) -> bytes:
+        with _TRANSLATE_ERRORS:
+            return state.native.futures(options)
+
+    def proves_nothing(self, horizon: int) -> bool:
+        return self.native.proves_nothing(horizon)
+
+
+class _NativePolicy:
+    """Native policy as a `CorePolicy`."""
+
+    def __init__(self, native: peripety_simcore.Policy) -> None:
+        self._native = native
+        # The native methods are exposed directly: a wrapper would cost as much as many decisions.
+        self.decided = native.decided
+        self.decided_each = native.decided_each
+
+    def requests(self, requests: Sequence[bytes]) -> peripety_simcore.Requests:
+        with _TRANSLATE_ERRORS:
+            return self._native.requests(requests)
+
+    def read(self, requests: Sequence[ToolRequest]) -> peripety_simcore.Requests | None:
+        return self._native.read(requests)
+
+    def deciding(self, requests: peripety_simcore.Requests) -> tuple[bytes, bytes]:
+        return self._native.deciding(requests)
+
+    def unevaluated(self, requests: peripety_simcore.Requests, index: int) -> bytes:
+        with _TRANSLATE_ERRORS:
+            return self._native.unevaluated(requests, index)
+
+    def matches(self, requests: peripety_simcore.Requests, rules: bytes | None) -> list[tuple[bytes, bytes]]:
+        with _TRANSLATE_ERRORS:
+            return self._native.matches(requests, rules)

@@ -1,0 +1,1 @@
+"""Dry-runs compiled to Python source."""

@@ -1,0 +1,310 @@
+"""Code generation for derived values and effects, on local variables.
+
+A list of effects is a transaction. In generated code, the first effect that fails abandons the run, and
+nothing is rolled back. Changes are not recorded, and the log is not part of a state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from peripety.engine._reference import limits
+from peripety.engine._reference.codegen.code import (
+    MAX_NUMBER,
+    MAX_TURNS,
+    CodeFragment,
+    CodegenContext,
+    Element,
+    NotLoweredError,
+    Slot,
+    SlotLayout,
+    ValueKind,
+)
+from peripety.engine._reference.codegen.expressions import ExpressionCompiler
+from peripety.engine._reference.effects import find_derive_names
+from peripety.engine._reference.limits import handling_cost, measure
+from peripety.engine.paths import MISSING, Path, lookup_variable, parse_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.engine._reference.state import Rules
+
+
+CodeFragments = dict[str, CodeFragment]
+
+# The interpreter's charge for changing a leaf: the change, both values, and a long text.
+_CHANGE_STEPS = 4
+
+
+class RuleCodeScope:
+    """Variables in scope of a rule."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        layout: SlotLayout,
+        draft: CodegenContext,
+        params: CodeFragments | None = None,
+        derives: CodeFragments | None = None,
+    ) -> None:
+        self._layout = layout
+        self._draft = draft
+        self._entities = {"entities": rules.entities}
+        self._named = {"params": params or {}, "derives": derives if derives is not None else {}}
+
+    def read(self, path: Path) -> CodeFragment | None:
+        """Return the code of a variable: state, parameter, derived value, turn, or entity."""
+        if not path:
+            raise NotLoweredError("everything at once")
+        root, *rest = path
+        if root == "state":
+            return self._from_state(path)
+        if root == "turn":
+            self._draft.uses_turn = self._draft.uses_turn or not rest
+            return None if rest else CodeFragment("now", ValueKind.NUMBER, bound=MAX_TURNS)
+        if root in self._named:
+            return self._from_names(self._named[str(root)], rest)
+        found = lookup_variable(self._entities, path)
+        return None if found is MISSING else self._draft.literal(found)
+
+    def _from_state(self, path: Path) -> CodeFragment | None:
+        found = self._layout.find(path)
+        if found is MISSING:
+            return None
+        return self._draft.read(found) if isinstance(found, Slot | Element) else self._draft.literal(found)
+
+    @staticmethod
+    def _from_names(named: CodeFragments, rest: list[str | int]) -> CodeFragment | None:
+        if not rest:
+            raise NotLoweredError("all names at once")
+        code = named.get(str(rest[0]))
+        if code is not None and code.kind.is_list and len(rest) > 1:
+            raise NotLoweredError("an element of a derived value")
+        return code if len(rest) == 1 else None
+
+
+class RuleCompiler:
+    """Compiler of the rules of a scenario.
+
+    Attributes:
+        later: statements of each schedule, by its number.
+    """
+
+    def __init__(self, rules: Rules, layout: SlotLayout, draft: CodegenContext) -> None:
+        self._rules = rules
+        self._layout = layout
+        self._draft = draft
+        self._expressions = ExpressionCompiler(draft)
+        self._schedule_ids: list[str] = []
+        self.later: list[list[str]] = []
+
+    def scope(
+        self, params: CodeFragments | None = None, derives: CodeFragments | None = None
+    ) -> RuleCodeScope:
+        """Return the scope of a rule."""
+        return RuleCodeScope(self._rules, self._layout, self._draft, params, derives)
+
+    def condition(self, logic: Any, params: CodeFragments | None = None, times: int = 1) -> CodeFragment:
+        """Compile a condition that is evaluated several times in a turn."""
+        code = self._expressions.condition(logic, self.scope(params))
+        return self._draft.evaluation(code, times)
+
+    def rule(self, rule: dict[str, Any], params: CodeFragments | None = None) -> list[str]:
+        """Return the statements of an action or event: derived values, then effects."""
+        lines, derives = self._derived(rule.get("derives", {}), params)
+        return lines + self._effects(rule["effects"], derives)
+
+    def decay(self) -> list[str]:
+        """Return the statements of decay, in path order."""
+        lines: list[str] = []
+        for text in sorted(self._rules.decay):
+            effect = {"op": "dec", "path": text, "value": self._rules.decay[text]}
+            lines += self._effects([effect], {})
+        return lines
+
+    # --- derived values ---
+
+    def _derived(
+        self, expressions: dict[str, Any], params: CodeFragments | None
+    ) -> tuple[list[str], CodeFragments]:
+        """Compile derived values in dependency order, otherwise by name."""
+        lines: list[str] = []
+        derives: CodeFragments = {}
+        scope = self.scope(params, derives)
+
+        def visit(name: str) -> None:
+            if name in derives:
+                return
+            for other in sorted(find_derive_names(expressions[name]) & expressions.keys()):
+                visit(other)
+            code = self._draft.evaluation(self._expressions.value(expressions[name], scope))
+            variable = f"d{len(derives)}"
+            lines.append(f"{variable} = {_copy_source(code)}")
+            derives[name] = _variable_code(variable, code)
+
+        for name in sorted(expressions):
+            visit(name)
+        return lines, derives
+
+    # --- effects ---
+
+    def _effects(self, effects: list[Any], derives: CodeFragments) -> list[str]:
+        lines: list[str] = []
+        for effect in effects:
+            lines += self._effect(effect, derives)
+        return lines
+
+    def _effect(self, effect: dict[str, Any], derives: CodeFragments) -> list[str]:
+        operation = effect["op"]
+        if operation == "addlog":
+            return []
+        if operation == "schedule":
+            return self._schedule(effect, derives)
+        path = parse_path(effect["path"])
+        if operation == "patch":
+            return self._patch(path, effect["value"])
+        target = self._target(path)
+        value = self._resolved(effect["value"], derives) if "value" in effect else None
+        return _EFFECT_COMPILERS[operation](self, target, value)
+
+    def _patch(self, path: Path, values: dict[str, Any]) -> list[str]:
+        lines: list[str] = []
+        for key in sorted(values):
+            lines += self.set(self._target((*path, key)), self._draft.literal(values[key]))
+        return lines
+
+    def _resolved(self, value: Any, derives: CodeFragments) -> CodeFragment:
+        """Return a literal, or the derived value that a string refers to."""
+        return derives[value] if isinstance(value, str) and value in derives else self._draft.literal(value)
+
+    def _target(self, path: Path) -> Slot | Element:
+        self._draft.charge(_CHANGE_STEPS)
+        return self._layout.target(path)
+
+    def _array(self, target: Slot | Element) -> str:
+        if isinstance(target, Element) or not target.kind.is_list:
+            raise NotLoweredError("a value that is not an array")
+        return target.name
+
+    def set(self, target: Slot | Element, value: CodeFragment) -> list[str]:
+        slot, kind = _find_slot(target)
+        is_empty = value.kind.is_list and value.length == 0
+        is_null = value.kind is ValueKind.NULL
+        if value.kind is not kind and not is_null and not (is_empty and kind.is_list):
+            raise NotLoweredError("a value that changes its kind")
+        if (is_null or value.null) and (isinstance(target, Element) or slot.initial is not None):
+            raise NotLoweredError("a null that is new here")
+        if value.length > self._draft.capacity:
+            raise NotLoweredError("an array that long")
+        self._draft.grows(slot, to=value.bound)
+        if kind.is_list:
+            self._draft.charge(_CHANGE_STEPS * self._draft.capacity)
+        return [f"{_target_source(target)} = {_copy_source(value)}"]
+
+    def pop(self, target: Slot | Element, _value: CodeFragment) -> list[str]:
+        return [f"{self._array(target)}.pop()"]
+
+    def push(self, target: Slot | Element, value: CodeFragment) -> list[str]:
+        name = self._array(target)
+        slot = target.slot if isinstance(target, Element) else target
+        if value.kind is not slot.kind.item or value.null:
+            raise NotLoweredError("an item of another kind")
+        self._draft.grows(slot, to=value.bound)
+        return [f"{name}.append({value.text})", f"if len({name}) > {self._draft.capacity}: raise Deopt"]
+
+    def add(self, target: Slot | Element, value: CodeFragment) -> list[str]:
+        return self._changed(target, value, "{} += {}")
+
+    def subtract(self, target: Slot | Element, value: CodeFragment) -> list[str]:
+        return self._changed(target, value, "{} -= {}")
+
+    def multiply(self, target: Slot | Element, value: CodeFragment) -> list[str]:
+        return self._changed(target, value, "{0} = {0} * {1} + 0.0")  # adding 0 turns -0 into 0
+
+    def _changed(self, target: Slot | Element, value: CodeFragment, form: str) -> list[str]:
+        """Compile arithmetic on a number; bounds rule out overflow, or a guard abandons the run."""
+        slot, kind = _find_slot(target)
+        if kind is not ValueKind.NUMBER or value.kind is not ValueKind.NUMBER or value.null:
+            raise NotLoweredError("arithmetic on something else than numbers")
+        if "*" in form:
+            self._draft.grows(slot, times=value.bound)
+        else:
+            self._draft.grows(slot, by=value.bound)
+        name = _target_source(target)
+        lines = [form.format(name, value.text)]
+        if isinstance(target, Slot) and slot.is_optional:
+            lines.insert(0, f"if {name} is None: raise Deopt")
+        if self._draft.is_guarded(slot):
+            lines.append(f"if not {-MAX_NUMBER!r} <= {name} <= {MAX_NUMBER!r}: raise Deopt")
+        return lines
+
+    # --- schedules ---
+
+    def _schedule(self, effect: dict[str, Any], derives: CodeFragments) -> list[str]:
+        """Append an entry to the schedule, with the derived values that its effects need."""
+        used = sorted(_find_derive_names(effect["effects"]) & derives.keys())
+        frozen = {name: _variable_code(f"f{position}", derives[name]) for position, name in enumerate(used)}
+        number = len(self.later)
+        self.later.append([])
+        unpacked = [f"{', '.join(code.text for code in frozen.values())}, = values"] if frozen else []
+        self.later[number] = unpacked + self._effects(effect["effects"], frozen)
+        size = measure(effect)
+        self._draft.charge(1 + handling_cost(size.nodes, size.text))
+        self._draft.charge(sum(_CHANGE_STEPS * code.length for code in frozen.values()))
+        entry = self._entry(effect["id"])
+        values = "".join(f"{derives[name].text}, " for name in used).rstrip()
+        return [
+            f"pending.pop({entry}, None)",
+            f"pending[{entry}] = {self._due(effect)}, {number}, ({values})",
+        ]
+
+    def _entry(self, name: str) -> int:
+        if name not in self._schedule_ids:
+            self._schedule_ids.append(name)
+        return self._schedule_ids.index(name)
+
+    def _due(self, effect: dict[str, Any]) -> str:
+        clock = self._rules.turn_minutes
+        if "at" in effect:
+            return f"max({limits.duration_in_turns(effect['at'], clock)}, turn + 1)"
+        return f"turn + {limits.duration_in_turns(effect['after'], clock)}"
+
+
+_EFFECT_COMPILERS: dict[str, Callable[[RuleCompiler, Any, Any], list[str]]] = {
+    "set": RuleCompiler.set,
+    "inc": RuleCompiler.add,
+    "dec": RuleCompiler.subtract,
+    "mul": RuleCompiler.multiply,
+    "push": RuleCompiler.push,
+    "pop": RuleCompiler.pop,
+}
+
+
+def _find_slot(target: Slot | Element) -> tuple[Slot, ValueKind]:
+    """Return the slot that a write changes, and the kind of the written value."""
+    return (target.slot, target.slot.kind.item) if isinstance(target, Element) else (target, target.kind)
+
+
+def _target_source(target: Slot | Element) -> str:
+    return f"{target.slot.name}[{target.index}]" if isinstance(target, Element) else target.name
+
+
+def _variable_code(name: str, value: CodeFragment) -> CodeFragment:
+    """Return the code of a variable that holds a value."""
+    return CodeFragment(name, value.kind, bound=value.bound, length=value.length, null=value.null)
+
+
+def _copy_source(code: CodeFragment) -> str:
+    """Return code that copies an array, since arrays are changed in place."""
+    return f"[*{code.operand}]" if code.kind.is_list else code.text
+
+
+def _find_derive_names(effects: list[Any]) -> set[str]:
+    """Return the strings in effects that may refer to derived values."""
+    names = set()
+    for effect in effects:
+        value = effect.get("value")
+        names |= {value} if isinstance(value, str) else set()
+        names |= _find_derive_names(effect.get("effects", []))
+    return names

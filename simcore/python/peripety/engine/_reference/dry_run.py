@@ -1,0 +1,226 @@
+"""Many runs without a model, their counts and statistics.
+
+Detailed statistics of a dry-run: turns of endings, use of actions, draws of events, moves of numbers.
+
+Simulation of many runs without a model, under one persona.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from peripety.engine._reference.effects import CallTrace
+from peripety.engine._reference.personas import get_persona
+from peripety.engine._reference.state import ReferenceState, Rules, RunEnd
+from peripety.engine._reference.turn import PersonaDraws, act, check_ongoing, legal_choices, step
+from peripety.engine.backend_protocol import EngineError
+from peripety.engine.paths import lookup, parse_path
+from peripety.engine.rng import RNG_VERSION, run_seed
+
+if TYPE_CHECKING:
+    from peripety.engine._reference.codegen.runner import CompiledRunners
+    from peripety.engine._reference.personas import Persona
+    from peripety.engine._reference.turn import Choice
+
+
+_MAX_MOVE = 4096.0
+_PARTS_OF_SCALE = 2.0**20
+
+
+class RunStatistics:
+    """Counters of the runs so far.
+
+    Args:
+        start: the initial state of the runs.
+        watch: paths of numbers to follow, each with the scale of its moves.
+    """
+
+    def __init__(self, start: ReferenceState, watch: list[tuple[str, float]]) -> None:
+        rules = start.rules
+        self._first = {"state": start.tree_value}
+        self._turns: dict[str, Counter[int]] = {"lost": Counter(), "won": Counter()}
+        self._actions = {action["id"]: {"legal": 0, "taken": 0} for action in rules.actions}
+        self._events = {event["id"]: 0 for event in rules.events}
+        self._watched = {text: (parse_path(text), scale) for text, scale in watch}
+        self._moves = dict.fromkeys(self._watched, 0)
+
+    def chose_among(self, choices: list[Choice]) -> None:
+        """Count the legal choices of a turn."""
+        for action, _ in choices:
+            self._actions[action["id"]]["legal"] += 1
+
+    def took(self, action_id: str) -> None:
+        """Count an accepted action."""
+        self._actions[action_id]["taken"] += 1
+
+    def drew(self, event_id: str | None) -> None:
+        """Count the event of a finished turn, if any."""
+        if event_id is not None:
+            self._events[event_id] += 1
+
+    def ended(self, outcome: str, turns: int, state: ReferenceState) -> None:
+        """Count the end of a run."""
+        if outcome in self._turns:
+            self._turns[outcome][turns] += 1
+        last = {"state": state.tree_value}
+        for text, (path, scale) in self._watched.items():
+            self._moves[text] += _measure_move(lookup(self._first, path), lookup(last, path), scale)
+
+    def report(self) -> dict[str, Any]:
+        """Return the JSON of a `RunDetail`."""
+        return {
+            "lost_turns": sorted(self._turns["lost"].items()),
+            "won_turns": sorted(self._turns["won"].items()),
+            "actions": self._actions,
+            "events": self._events,
+            "moves": self._moves,
+        }
+
+
+def _measure_move(first: Any, last: Any, scale: float) -> int:
+    """Return the move of a number in units of its scale.
+
+    It is an integer, so that sums do not depend on order.
+    """
+    if not (isinstance(first, float) and isinstance(last, float)):
+        return 0
+    scales = min(max((last - first) / scale, -_MAX_MOVE), _MAX_MOVE)
+    return math.floor(scales * _PARTS_OF_SCALE)
+
+
+def dry_run(rules: Rules, options: dict[str, Any], players: CompiledRunners | None = None) -> dict[str, Any]:
+    """Simulate runs `first_run` … `first_run + runs - 1`.
+
+    Args:
+        rules: the scenario.
+        options: `{runs, first_run, seed (text), persona, horizon?, digest?, detail?, watch?}`.
+        players: generated code for faster runs, used unless detail is requested; the report is the same.
+
+    Returns:
+        A `DryRunReport`; turns are counted over all runs. Digest and detail are present on request.
+    """
+    return _simulate(ReferenceState.initial(rules, 0), options, players, acted=False)
+
+
+def simulate_from(state: ReferenceState, options: dict[str, Any]) -> dict[str, Any]:
+    """Simulate runs that continue from a state; turns, including those of the horizon, are counted from it.
+
+    Args:
+        state: each run begins with a copy of it, under its own seed. It is not changed.
+        options: those of a dry-run, and `acted?`: True if the persona has no action left in the current turn.
+
+    Raises:
+        CoreError: `RUN_ENDED`.
+    """
+    check_ongoing(state)
+    return _simulate(state, options, None, acted=bool(options.get("acted")))
+
+
+def _simulate(
+    start: ReferenceState, options: dict[str, Any], players: CompiledRunners | None, *, acted: bool
+) -> dict[str, Any]:
+    """Return the report of runs from a state; players support the initial state only."""
+    rules, seed, name = start.rules, int(options["seed"]), options["persona"]
+    horizon = int(options.get("horizon", rules.horizon))
+    tally = _RunTotals(start, options.get("watch", []))
+    persona = get_persona(name, rules, start.turn + horizon)
+    interpreter = _Interpreter(start, persona, horizon, tally, acted=acted)
+    digest = hashlib.sha256() if options.get("digest") else None
+    is_detailed = bool(options.get("detail"))
+    first = int(options["first_run"])
+    for run in range(first, first + int(options["runs"])):
+        own_seed = run_seed(seed, run)
+        player = players.under(name) if players and not is_detailed else None
+        ending = player.play(own_seed, horizon) if player else None
+        if ending is None:
+            ending = interpreter.play(own_seed)
+        tally.count(ending)
+        if digest is not None:
+            digest.update(ending.digest_line())
+    return {
+        **tally.counts,
+        **({} if digest is None else {"digest": digest.hexdigest()}),
+        **({"detail": tally.detail.report()} if is_detailed else {}),
+        "losses": tally.losses,
+        "wins": tally.wins,
+        "errors": list(tally.errors.values()),
+        "runs": options["runs"],
+        "first_run": options["first_run"],
+        "seed": options["seed"],
+        "persona": name,
+        "horizon": horizon,
+        "rng_version": RNG_VERSION,
+    }
+
+
+class _RunTotals:
+    """Totals of the runs so far."""
+
+    def __init__(self, start: ReferenceState, watch: list[tuple[str, float]]) -> None:
+        rules = start.rules
+        self.counts = {"turns": 0, "lost": 0, "won": 0, "survived": 0, "errored": 0}
+        self.losses = {condition["id"]: 0 for condition in rules.losses}
+        self.wins = {condition["id"]: 0 for condition in rules.wins}
+        self.errors: dict[tuple[str, str], dict[str, Any]] = {}
+        self.detail = RunStatistics(start, watch)
+
+    def count(self, ending: RunEnd) -> None:
+        self.counts["turns"] += ending.turns
+        self.counts[ending.outcome] += 1
+        if ending.condition is not None:
+            (self.losses if ending.outcome == "lost" else self.wins)[ending.condition] += 1
+
+    def note(self, errors: list[dict[str, str]]) -> None:
+        for error in errors:
+            entry = self.errors.setdefault((error["code"], error["rule"]), {**error, "count": 0})
+            entry["count"] += 1
+
+
+class _Interpreter:
+    """Simulation of runs from a state with the interpreter, with statistics."""
+
+    def __init__(
+        self, start: ReferenceState, persona: Persona | None, horizon: int, tally: _RunTotals, *, acted: bool
+    ) -> None:
+        self._start = start
+        self._persona = persona
+        self._last = start.turn + horizon
+        self._tally = tally
+        self._acted = acted
+
+    def play(self, seed: int) -> RunEnd:
+        """Simulate one run to its end."""
+        state, tally, outcome = self._start.fork(), self._tally, "survived"
+        state.seed = seed
+        while state.turn < self._last and outcome == "survived":
+            try:
+                self._take_action(state)
+                finished = step(state)
+            except EngineError as error:
+                tally.note([{"code": error.code, "rule": error.path, "message": error.message}])
+                outcome = "errored"
+            else:
+                tally.note(finished["errors"])
+                tally.detail.drew(finished["event"])
+                outcome = "survived" if state.status["kind"] == "ongoing" else str(state.status["kind"])
+        turns = state.turn - self._start.turn
+        tally.detail.ended(outcome, turns, state)
+        return RunEnd(outcome, state.status.get("condition"), turns, state.tree)
+
+    def _take_action(self, state: ReferenceState) -> None:
+        if self._persona is None or (self._acted and state.turn == self._start.turn):
+            return
+        draws, record, tally = PersonaDraws(state), CallTrace(), self._tally
+        choices = legal_choices(state, draws, record)
+        tally.note(record.errors)
+        tally.detail.chose_among(choices)
+        choice = self._persona(state, choices, draws)
+        if choice is not None:
+            action, params = choice
+            result = act(state, action["id"], params)
+            tally.note(result["errors"])
+            if result["accepted"]:
+                tally.detail.took(action["id"])

@@ -1,0 +1,262 @@
+"""Personas and distance of a condition from holding.
+
+Distance of a condition from holding, 0 … 1, as docs/semantics.md defines it.
+
+Personas: strategies that choose actions in a dry-run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from peripety.engine._reference.effects import CallTrace, build_data, force_event
+from peripety.engine._reference.jsonlogic import Evaluation, evaluate
+from peripety.engine._reference.jsonlogic_operators import COMPARISONS, is_truthy
+from peripety.engine._reference.state import ReferenceState
+from peripety.engine._reference.turn import Choice, PersonaDraws, act, legal_choices, open_turn, step
+from peripety.engine.backend_protocol import EngineError
+from peripety.engine.rng import choose, draw, stream_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from peripety.engine._reference.state import Rules
+
+
+Distance = Callable[[dict[str, Any]], float]
+"""Distance of a condition, as a function of the data."""
+
+_MAX_GAP = 1e300
+_MIN_SCALE = 1e-300
+# Minimum distance of a failed comparison, as a part of its scale.
+_STEP = 1 / 1024
+
+_NEGATED_COMPARISONS = {
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "==": "!=",
+    "!=": "==",
+    "===": "!==",
+    "!==": "===",
+}
+
+
+def _absolute_difference(a: float, b: float) -> float:
+    return max(a - b, b - a)
+
+
+# Amount by which a comparison of two numbers fails; inequality has no degrees.
+_GAPS: dict[str, Callable[[float, float], float]] = {
+    "<": lambda a, b: a - b,
+    "<=": lambda a, b: a - b,
+    ">": lambda a, b: b - a,
+    ">=": lambda a, b: b - a,
+    "==": _absolute_difference,
+    "===": _absolute_difference,
+}
+
+
+def compile_distance(logic: Any, initial: dict[str, Any], *, opposite: bool = False) -> Distance:
+    """Return the distance function of a condition.
+
+    Args:
+        logic: the condition.
+        initial: data of the first turn, which determines the scales of comparisons.
+        opposite: measure the negation of the condition.
+    """
+    name, operand = _split_operation(logic)
+    if name in {"!", "!!"}:
+        inner = operand[0] if isinstance(operand, list) else operand
+        return compile_distance(inner, initial, opposite=opposite != (name == "!"))
+    if name in {"and", "or"} and isinstance(operand, list):
+        parts = [compile_distance(item, initial, opposite=opposite) for item in operand]
+        return _combine_distances(parts, all_of_them=(name == "and") != opposite)
+    if name in COMPARISONS:
+        meant = _NEGATED_COMPARISONS[name] if opposite else name
+        parts = [_compile_comparison(meant, *pair, initial) for pair in pairwise(operand)]
+        return _combine_distances(parts, all_of_them=not opposite)
+    return partial(_truth_distance, logic, truth=not opposite)
+
+
+def _split_operation(logic: Any) -> tuple[str, Any]:
+    """Return the operator and operand of an expression; the operator of a value is ""."""
+    return next(iter(logic.items())) if isinstance(logic, dict) and logic else ("", None)
+
+
+def _combine_distances(parts: list[Distance], *, all_of_them: bool) -> Distance:
+    """Combine the distances of several conditions: all must hold, or one."""
+    extreme: Callable[[Iterable[float]], float] = max if all_of_them else min
+    return parts[0] if len(parts) == 1 else lambda data: extreme(part(data) for part in parts)
+
+
+def _compile_comparison(name: str, left: Any, right: Any, initial: dict[str, Any]) -> Distance:
+    """Return the distance function of a comparison."""
+    scale, holds, gap_of = _initial_scale(left, right, initial), COMPARISONS[name], _GAPS.get(name)
+
+    def distance(data: dict[str, Any]) -> float:
+        try:
+            a, b = evaluate(left, data), evaluate(right, data)
+            if holds(Evaluation(), a, b):
+                return 0.0
+        except EngineError:
+            return 1.0
+        if gap_of is None or not (isinstance(a, float) and isinstance(b, float)):
+            return 1.0
+        away = min(gap_of(a, b), _MAX_GAP) + scale * _STEP
+        return away / (away + scale)
+
+    return distance
+
+
+def _initial_scale(left: Any, right: Any, initial: dict[str, Any]) -> float:
+    """Return the initial difference of two numbers; 1 if it is zero or not defined."""
+    try:
+        a, b = evaluate(left, initial), evaluate(right, initial)
+    except EngineError:
+        return 1.0
+    if not (isinstance(a, float) and isinstance(b, float)):
+        return 1.0
+    apart = min(_absolute_difference(a, b), _MAX_GAP)
+    return apart if apart >= _MIN_SCALE else 1.0
+
+
+def _truth_distance(logic: Any, data: dict[str, Any], *, truth: bool) -> float:
+    """Return 0 if an expression has the given truth value, else 1, also if it fails."""
+    try:
+        return float(is_truthy(evaluate(logic, data)) != truth)
+    except EngineError:
+        return 1.0
+
+
+Persona = Callable[[ReferenceState, list[Choice], PersonaDraws], Choice | None]
+"""Chooses one of the legal choices of a turn, or none."""
+
+_ROLLOUTS = 4
+_ROLLOUT_TURNS = 8
+_ROLLOUT_KEY = stream_key("rollout")
+_END_VALUES = {"lost": -2.0, "errored": -2.0, "won": 2.0}
+
+
+def get_persona(name: str, rules: Rules, horizon: int) -> Persona | None:
+    """Return the persona of a name; None for `idle`, which ignores the choices."""
+    if name == "idle":
+        return None
+    if name == "random":
+        return _choose_randomly
+    outlook = _StateEvaluator(rules, horizon)
+    weigh: Callable[[ReferenceState], float] = {
+        "greedy": outlook.value,
+        "saboteur": lambda state: -outlook.value(state),
+        "cautious": outlook.worst_case,
+        "planner": outlook.prospect,
+    }[name]
+
+    def choose_best(state: ReferenceState, choices: list[Choice], _draws: PersonaDraws) -> Choice | None:
+        best, _ = max(_iter_candidates(state, choices), key=lambda candidate: weigh(candidate[1]))
+        return best
+
+    return choose_best
+
+
+def _choose_randomly(_state: ReferenceState, choices: list[Choice], draws: PersonaDraws) -> Choice | None:
+    return choices[choose(draws.next(), len(choices))] if choices else None
+
+
+def _iter_candidates(
+    state: ReferenceState, choices: list[Choice]
+) -> Iterator[tuple[Choice | None, ReferenceState]]:
+    """Yield no action and each accepted choice, with the state after it."""
+    opened = open_turn(state, CallTrace())
+    yield None, opened
+    for action, params in choices:
+        after = opened.fork()
+        with _end_run_on_error(after):
+            if not act(after, action["id"], params)["accepted"]:
+                continue
+        yield (action, params), after
+
+
+@contextmanager
+def _end_run_on_error(state: ReferenceState) -> Iterator[None]:
+    """Mark a run as ended if a call in it fails."""
+    try:
+        yield
+    except EngineError:
+        state.status = {"kind": "errored"}
+
+
+def _is_ongoing(state: ReferenceState) -> bool:
+    return bool(state.status["kind"] == "ongoing")
+
+
+class _StateEvaluator:
+    """Evaluation of states by immediate value, worst event, or rollouts; states are not changed."""
+
+    def __init__(self, rules: Rules, horizon: int) -> None:
+        initial = build_data(ReferenceState.initial(rules, 0), {}, {})
+        self._losses = [compile_distance(condition["when"], initial) for condition in rules.losses]
+        self._wins = [compile_distance(condition["when"], initial) for condition in rules.wins]
+        self._horizon = horizon
+
+    def value(self, state: ReferenceState) -> float:
+        """Return the distance from losing minus the distance from winning; ±2 if the run has ended."""
+        if not _is_ongoing(state):
+            return _END_VALUES[state.status["kind"]]
+        data = build_data(state, {}, {})
+        danger = min(distance(data) for distance in self._losses)
+        return danger - min((distance(data) for distance in self._wins), default=0.0)
+
+    def worst_case(self, state: ReferenceState) -> float:
+        """Return the lowest value of a state and of its successors under each eligible event."""
+        worst = self.value(state)
+        if not _is_ongoing(state):
+            return worst
+        for index in range(len(state.rules.events)):
+            after = state.fork()
+            with _end_run_on_error(after):
+                if not force_event(after, index, CallTrace()):
+                    continue
+            worst = min(worst, self.value(after))
+        return worst
+
+    def prospect(self, state: ReferenceState) -> float:
+        """Return the sum of values after random rollouts, with draws independent of the run's own."""
+        total = 0.0
+        for number in range(_ROLLOUTS):
+            total += self._worth_after(state, draw(state.seed, _ROLLOUT_KEY, state.turn + 1, number))
+        return total
+
+    def _worth_after(self, state: ReferenceState, seed: int) -> float:
+        """Return the value after one rollout: higher for a later loss or an earlier win."""
+        after = self._played_on(state, seed)
+        turns = after.turn - state.turn
+        match after.status["kind"]:
+            case "lost":
+                return self.value(after) + (turns - 1) / _ROLLOUT_TURNS
+            case "won":
+                return self.value(after) + (_ROLLOUT_TURNS - turns) / _ROLLOUT_TURNS
+        return self.value(after)
+
+    def _played_on(self, state: ReferenceState, seed: int) -> ReferenceState:
+        after, last = state.fork(), min(state.turn + _ROLLOUT_TURNS, self._horizon)
+        after.seed = seed
+        with _end_run_on_error(after):
+            while _is_ongoing(after) and after.turn < last:
+                if after.turn > state.turn:
+                    _act_randomly(after)
+                step(after)
+        return after
+
+
+def _act_randomly(state: ReferenceState) -> None:
+    draws = PersonaDraws(state)
+    choice = _choose_randomly(state, legal_choices(state, draws, CallTrace()), draws)
+    if choice is not None:
+        action, params = choice
+        act(state, action["id"], params)

@@ -1,0 +1,1 @@
+"""Regular expressions, globs and the first matching rule."""

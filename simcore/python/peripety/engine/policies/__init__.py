@@ -1,0 +1,1 @@
+"""Policies about tool calls: documents, checks, decisions."""

@@ -1,0 +1,100 @@
+"""Policy documents as types: PolicySpec 1.0, the source of its JSON Schema."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from peripety.engine.spec import StrictModel
+
+_Id = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$")]
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+_Text = Annotated[str, Field(max_length=10_000)]
+_Role = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-z][a-z0-9_]*$")]
+_Pointer = Annotated[str, Field(max_length=512, pattern=r"^(/([^/~]|~[01])*)+$")]
+_Entry = Annotated[str, Field(min_length=1, max_length=4096)]
+_Kind = Literal["path", "domain", "email", "identifier"]
+_Names = Annotated[list[_Name], Field(min_length=1, max_length=512)]
+_Roles = Annotated[list[_Role], Field(min_length=1, max_length=64)]
+
+
+class ArgumentRole(StrictModel):
+    """The meaning of an argument of a tool."""
+
+    path: _Pointer
+    role: _Role
+
+
+class ToolAnnotation(StrictModel):
+    """A tool that the policy covers."""
+
+    server_name: _Name
+    tool_name: _Name
+    description: _Text | None = None
+    input_schema: Annotated[
+        dict[str, JsonValue] | None, Field(description="JSON Schema (2020-12) of its arguments.")
+    ] = None
+    argument_roles: Annotated[list[ArgumentRole], Field(max_length=256)] | None = None
+    read_only: bool | None = None
+    destructive: bool | None = None
+
+
+class ValueList(StrictModel):
+    """Named values for `among`."""
+
+    kind: _Kind
+    values: Annotated[list[_Entry], Field(max_length=10_000)]
+
+
+class Matcher(StrictModel):
+    """A requirement on the arguments with certain roles."""
+
+    argument_roles: _Roles
+    kind: _Kind
+    among: Annotated[list[_Entry], Field(min_length=1, max_length=1000)]
+    quantifier: Literal["all", "any", "none", "not_all"] | None = None
+
+
+class Condition(StrictModel):
+    """The condition of a rule: every given member must hold, and at least one must be given."""
+
+    model_config = StrictModel.model_config | {"json_schema_extra": {"minProperties": 1}}
+
+    servers: _Names | None = None
+    tools: _Names | None = None
+    roles: _Names | None = None
+    argument_roles: _Roles | None = None
+    read_only: bool | None = None
+    destructive: bool | None = None
+    arguments: Annotated[list[Matcher], Field(min_length=1, max_length=64)] | None = None
+    logic: (
+        Annotated[
+            dict[str, JsonValue],
+            Field(description="A JSONLogic expression over {server, tool, arguments, roles}."),
+        ]
+        | None
+    ) = None
+
+
+class Rule(StrictModel):
+    """A decision about the requests that match a condition."""
+
+    id: _Id
+    description: _Text | None = None
+    principle: _Text | None = None
+    when: Condition
+    then: Literal["allow", "deny", "escalate"]
+    reason: Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class PolicySpec(StrictModel):
+    """A policy: the tools that it covers, and the rules that decide about their calls."""
+
+    policy_version: Literal["1.0"]
+    id: _Id
+    name: _Name
+    tools: Annotated[list[ToolAnnotation], Field(min_length=1, max_length=10_000)]
+    lists: Annotated[dict[str, ValueList], Field(max_length=512)] | None = None
+    invariants: Annotated[list[Rule], Field(max_length=512)] | None = None
+    rules: Annotated[list[Rule], Field(max_length=2048)]

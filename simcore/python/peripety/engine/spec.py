@@ -1,0 +1,258 @@
+"""Documents of the engine as types: ScenarioSpec 1.0 and the narrator's Outcome.
+
+The models are the source of the JSON Schemas in `peripety.sim.schemas`. Documents are validated against the
+schemas, not by instantiating the models, so that every finding has a path.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+_MAX_SEED = 2**53 - 1
+_Id = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$")]
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+_Text = Annotated[str, Field(max_length=10_000)]
+_PathText = Annotated[str, Field(min_length=1, max_length=512)]
+_Duration = Annotated[str, Field(min_length=2, max_length=32)]
+_Turns = Annotated[int, Field(ge=1, le=1_000_000)]
+_Logic = Annotated[dict[str, JsonValue], Field(description="A JSONLogic expression; {} is always true.")]
+_Weight = Annotated[float, Field(ge=0.05, le=0.30)]
+_Derives = Annotated[
+    dict[str, JsonValue], Field(max_length=64, description="Named JSONLogic values that effects may use.")
+]
+
+
+class StrictModel(BaseModel):
+    """Base of all document models: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", title=None)
+
+
+class SetOp(StrictModel):
+    """Put a value at a path; may create the last key, never a missing parent."""
+
+    op: Literal["set"]
+    path: _PathText
+    value: JsonValue
+
+
+class IncOp(StrictModel):
+    """Add to a number."""
+
+    op: Literal["inc"]
+    path: _PathText
+    value: float | str = Field(description="A number, or the name of a derived value.")
+
+
+class DecOp(StrictModel):
+    """Subtract from a number."""
+
+    op: Literal["dec"]
+    path: _PathText
+    value: float | str = Field(description="A number, or the name of a derived value.")
+
+
+class MulOp(StrictModel):
+    """Multiply a number."""
+
+    op: Literal["mul"]
+    path: _PathText
+    value: float | str = Field(description="A number, or the name of a derived value.")
+
+
+class PatchOp(StrictModel):
+    """Merge keys into an existing object, one level deep."""
+
+    op: Literal["patch"]
+    path: _PathText
+    value: dict[str, JsonValue] | str = Field(description="An object, or the name of a derived value.")
+
+
+class PushOp(StrictModel):
+    """Append to an existing array."""
+
+    op: Literal["push"]
+    path: _PathText
+    value: JsonValue
+
+
+class PopOp(StrictModel):
+    """Remove the last element of an array."""
+
+    op: Literal["pop"]
+    path: _PathText
+
+
+class AddLogOp(StrictModel):
+    """Append a line to the log of the session."""
+
+    op: Literal["addlog"]
+    message: Annotated[str, Field(min_length=1, max_length=4000)]
+
+
+class ScheduleOp(StrictModel):
+    """Run effects later: at a turn (or a time from the start), or after some turns (or a duration)."""
+
+    op: Literal["schedule"]
+    id: _Id
+    at: _Turns | _Duration | None = Field(default=None, description="Turn number, or time from the start.")
+    after: _Turns | _Duration | None = Field(default=None, description="Turns from now, or a duration.")
+    effects: Annotated[list[EffectOp], Field(min_length=1, max_length=4096)]
+
+
+EffectOp = Annotated[
+    SetOp | IncOp | DecOp | MulOp | PatchOp | PushOp | PopOp | AddLogOp | ScheduleOp,
+    Field(discriminator="op"),
+]
+_Effects = Annotated[list[EffectOp], Field(max_length=4096)]
+
+
+class Entity(StrictModel):
+    """A participant of the scenario: a person, a group or a thing."""
+
+    id: _Id
+    name: _Name | None = None
+    kind: _Name | None = None
+    description: _Text | None = None
+    playable: bool | None = None
+
+
+class Param(StrictModel):
+    """A parameter of an action; every parameter has a finite domain or bounds."""
+
+    type: Literal["integer", "number", "string", "boolean"]
+    minimum: float | None = None
+    maximum: float | None = None
+    enum: Annotated[list[float | str | bool], Field(min_length=1, max_length=256)] | None = None
+    maxLength: Annotated[int, Field(ge=1, le=1000)] | None = None  # noqa: N815 - JSON Schema's own keyword
+
+
+class Action(StrictModel):
+    """An action that a player can perform."""
+
+    id: _Id
+    name: _Name | None = None
+    description: _Text | None = None
+    params: Annotated[dict[str, Param], Field(max_length=16)]
+    preconditions: _Logic
+    derives: _Derives | None = None
+    effects: _Effects
+
+
+class RandomEvent(StrictModel):
+    """An event that may happen at the end of a turn."""
+
+    id: _Id
+    name: _Name | None = None
+    weight: _Weight
+    when: _Logic
+    derives: _Derives | None = None
+    effects: _Effects
+    duration: _Duration | None = Field(
+        default=None, description="Duration of its effects: P7D, PT12H, 7d, 12h."
+    )
+
+
+class EndCondition(StrictModel):
+    """A condition that ends a run."""
+
+    id: _Id
+    when: _Logic
+    message: _Text | None = None
+
+
+class NegativityBudget(StrictModel):
+    """The required difficulty of the scenario."""
+
+    min_fail_rate: Annotated[float, Field(gt=0, le=1)]
+    max_fail_rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    decay_per_turn: Annotated[dict[str, float], Field(max_length=512)] | None = None
+    max_positive_drift: Annotated[float, Field(ge=0)] | None = None
+
+
+class Clock(StrictModel):
+    """The duration of a turn."""
+
+    turn: _Duration
+
+
+class VisibilityRule(StrictModel):
+    """The audience of a path."""
+
+    path: _PathText
+    to: Literal["public", "hidden"] | Annotated[list[_Id], Field(min_length=1, max_length=64)]
+
+
+class NarratorScope(StrictModel):
+    """A permission of the narrator to write a path."""
+
+    path: _PathText
+    ops: Annotated[list[Literal["set", "inc", "dec", "mul", "patch", "push", "pop"]], Field(min_length=1)]
+    max_magnitude: Annotated[float, Field(ge=0)] | None = None
+
+
+class ScenarioSpec(StrictModel):
+    """A scenario: its state, its actions, its random events, and the conditions that end a run."""
+
+    spec_version: Literal["1.0"]
+    id: _Id
+    name: _Name
+    seed: Annotated[int, Field(ge=0, le=_MAX_SEED)]
+    state: dict[str, JsonValue]
+    actions: Annotated[list[Action], Field(min_length=1, max_length=512)]
+    random_events: Annotated[list[RandomEvent], Field(max_length=512)]
+    loss_conditions: Annotated[list[EndCondition], Field(min_length=2, max_length=512)]
+    negativity_budget: NegativityBudget
+    win_conditions: Annotated[list[EndCondition], Field(max_length=512)] | None = None
+    entities: Annotated[list[Entity], Field(max_length=512)] | None = None
+    clock: Clock | None = None
+    horizon: Annotated[int, Field(ge=1, le=1000)] | None = None
+    visibility: Annotated[list[VisibilityRule], Field(max_length=512)] | None = None
+    narrator_scope: Annotated[list[NarratorScope], Field(max_length=512)] | None = None
+
+
+class Dialogue(StrictModel):
+    """A line that an entity speaks aloud."""
+
+    entity_id: _Id
+    utterance: Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class StateChange(StrictModel):
+    """A change that the narrator proposes."""
+
+    op: Literal["set", "inc", "dec", "mul", "patch", "push", "pop"]
+    path: _PathText
+    value: JsonValue = None
+
+
+class RollRequest(StrictModel):
+    """A roll that the narrator requests."""
+
+    kind: _Id
+    target: _Id | None = None
+    difficulty: Annotated[int, Field(ge=1, le=30)]
+
+
+class MemoryUpdate(StrictModel):
+    """A memory of an entity."""
+
+    scope: _Id
+    target_id: _Id
+    content: Annotated[str, Field(min_length=1, max_length=2000)]
+    visibility: Literal["public", "private", "hidden"]
+
+
+class Outcome(StrictModel):
+    """The answer of a narrator for a turn."""
+
+    narrative: Annotated[str, Field(min_length=1, max_length=8000)]
+    visible_dialogue: Annotated[list[Dialogue], Field(max_length=16)] | None = None
+    state_changes: Annotated[list[StateChange], Field(max_length=64)] | None = None
+    roll_requests: Annotated[list[RollRequest], Field(max_length=16)] | None = None
+    hidden_memory_updates: Annotated[list[MemoryUpdate], Field(max_length=16)] | None = None
+
+
+ScheduleOp.model_rebuild()

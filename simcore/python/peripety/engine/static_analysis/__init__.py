@@ -1,0 +1,1 @@
+"""Abstract interpretation: what holds in every run."""

@@ -1,0 +1,337 @@
+"""Reachable states of a scenario, turn by turn, with at most one action a turn.
+
+The set of initial states passes through a turn as one state does. Every choice of the player, every event and
+every schedule is joined with the case that it does not happen. A state outside the result occurs in no run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from peripety.engine.schema_validation import format_pointer
+from peripety.engine.static_analysis.abstract_domain import (
+    BOTTOM,
+    OBJECT,
+    AbstractObject,
+    AbstractValue,
+    BudgetSpentError,
+    StepBudget,
+    from_literal,
+    join,
+    number_range,
+    replace_member,
+)
+from peripety.engine.static_analysis.effects import EffectsResult, EffectTime, ScheduledEffects, apply_effects
+from peripety.engine.static_analysis.evaluation import (
+    AbstractEvaluation,
+    get_param_domains,
+    is_time_dependent,
+    sort_derives,
+)
+
+if TYPE_CHECKING:
+    from peripety.engine._reference.state import Rules
+
+
+_MAX_STEPS_OF_CONDITION = 10_000
+
+
+@dataclass
+class RuleReachability:
+    """Possible results of one rule.
+
+    Attributes:
+        tried: True if it may be evaluated or applied.
+        works: True if it may then succeed.
+        fails: possible errors, as bits.
+        place: JSON Pointer of the part that failed first.
+    """
+
+    tried: bool = False
+    works: bool = False
+    fails: int = 0
+    place: str = ""
+
+
+@dataclass
+class ReachableStates:
+    """Reachable states and rule results of all runs within a horizon.
+
+    Attributes:
+        holding: JSON Pointers of conditions that may hold.
+        reaches: possible results of each rule, by the JSON Pointer of its condition or of the scheduling
+            effect.
+        states: states that actions, events and conditions may meet, by these three words.
+        last: states of the last turn, before its end conditions.
+        turns: number of analysed turns. Fewer than the horizon means that a fixpoint is reached or every run
+            has ended.
+        ended_by: JSON Pointer of the condition that ends every remaining run in the last turn.
+        certain: True if it is a loss and no run can be won before, so that it ends every run.
+    """
+
+    holding: set[str] = field(default_factory=set)
+    reaches: dict[str, RuleReachability] = field(default_factory=dict)
+    states: dict[str, AbstractValue] = field(default_factory=lambda: dict.fromkeys(_STAGES, BOTTOM))
+    last: AbstractValue = BOTTOM
+    turns: int = 0
+    ended_by: str | None = None
+    certain: bool = False
+
+    def note(self, rule: str, *, works: bool, fails: int, place: str) -> None:
+        """Record the possible results of a rule."""
+        reach = self.reaches.setdefault(rule, RuleReachability())
+        reach.tried = True
+        reach.works = reach.works or works
+        reach.place = place if fails and not reach.fails else reach.place
+        reach.fails |= fails
+
+
+_Step = Callable[[AbstractValue], AbstractValue]
+_NO_MEMBERS = AbstractValue(OBJECT, object=AbstractObject({}, BOTTOM))
+_STAGES: tuple[str, ...] = ("actions", "events", "conditions")
+_SECTIONS = (("loss_conditions", True), ("win_conditions", False))
+
+
+def compute_reachable_states(rules: Rules, horizon: int, budget: StepBudget) -> ReachableStates:
+    """Compute the reachable states of a scenario within a horizon.
+
+    Raises:
+        SpentError: the budget is too small.
+    """
+    return _AbstractSimulation(rules, horizon, budget).course()
+
+
+class _AbstractSimulation:
+    """Abstract simulation of all runs at once."""
+
+    def __init__(self, rules: Rules, horizon: int, budget: StepBudget) -> None:
+        self._rules = rules
+        self._horizon = horizon
+        self._budget = budget
+        self._course = ReachableStates()
+        self._entities = from_literal(rules.entities)
+        self._params = [get_param_domains(action["params"]) for action in rules.actions]
+        self._turn = 0
+        # Effects that may be due, by turn and place.
+        self._pending: dict[int, dict[str, ScheduledEffects]] = {}
+        # Last turn in which each event may continue.
+        self._lasting: dict[int, int] = {}
+        self._is_steady = not is_time_dependent(rules)
+
+    def course(self) -> ReachableStates:
+        tree: AbstractValue | None = from_literal(self._rules.initial)
+        before: Any = None
+        while tree is not None and self._turn < self._horizon:
+            standing = (tree, {event: until - self._turn for event, until in self._lasting.items()})
+            if self._is_steady and before == standing:
+                break
+            before = standing
+            self._turn += 1
+            tree = self._played(tree)
+        self._course.turns = self._turn
+        return self._course
+
+    def _played(self, tree: AbstractValue) -> AbstractValue | None:
+        """Return the states of ongoing runs after a turn; None if every run has ended."""
+        tree = self._opened(tree)
+        tree = self._acted(tree)
+        tree = self._happened(tree)
+        tree = self._decayed(tree)
+        return self._judged(tree)
+
+    def _meets(self, stage: str, tree: AbstractValue) -> None:
+        self._course.states[stage] = join(self._course.states[stage], tree)
+
+    # --- phases of a turn ---
+
+    def _opened(self, tree: AbstractValue) -> AbstractValue:
+        due = self._pending.pop(self._turn, {})
+        return self._in_any_order(tree, [self._later(entry) for entry in due.values()])
+
+    def _acted(self, tree: AbstractValue) -> AbstractValue:
+        self._meets("actions", tree)
+        result = tree
+        for index, action in enumerate(self._rules.actions):
+            place = f"/actions/{index}"
+            data = self._holding(action["preconditions"], f"{place}/preconditions", tree, self._params[index])
+            if data is not None:
+                result = join(result, self._after(data, action, place) or result)
+        return result
+
+    def _happened(self, tree: AbstractValue) -> AbstractValue:
+        self._meets("events", tree)
+        continuing = [event for event, until in self._lasting.items() if until >= self._turn]
+        begun = self._begun(tree)
+        fresh = tree
+        for index, after in begun.items():
+            fresh = fresh if index in continuing else join(fresh, after)
+        result = self._continued(fresh, continuing)
+        for index in continuing:
+            # An event that begins is not already lasting, so it is applied once in the turn either way.
+            if index in begun:
+                others = [other for other in continuing if other != index]
+                result = join(result, self._continued(begun[index], others))
+        return result
+
+    def _begun(self, tree: AbstractValue) -> dict[int, AbstractValue]:
+        """Return the states after each event that may begin in this turn."""
+        begun = {}
+        for index, event in enumerate(self._rules.events):
+            place = f"/random_events/{index}"
+            data = self._holding(event["when"], f"{place}/when", tree, _NO_MEMBERS)
+            after = None if data is None else self._after(data, event, place)
+            if after is not None:
+                begun[index] = after
+                until = self._turn + self._rules.event_turns[index] - 1
+                if until > self._turn:
+                    self._lasting[index] = until
+        return begun
+
+    def _continued(self, tree: AbstractValue, events: list[int]) -> AbstractValue:
+        """Return the states after some of the events that may have begun in earlier turns."""
+        return self._in_any_order(tree, [self._again(index) for index in events])
+
+    def _decayed(self, tree: AbstractValue) -> AbstractValue:
+        for path in sorted(self._rules.decay):
+            effect = {"op": "dec", "path": path, "value": self._rules.decay[path]}
+            place = f"/negativity_budget/decay_per_turn{format_pointer([path])}"
+            outcome = self._applied(tree, [effect], {}, place, place)
+            tree = join(tree, outcome.tree) if outcome.fails else outcome.tree
+        return tree
+
+    def _judged(self, tree: AbstractValue) -> AbstractValue | None:
+        self._meets("conditions", tree)
+        self._course.last = tree
+        for section, is_loss in _SECTIONS:
+            for index, condition in enumerate(self._rules.losses if is_loss else self._rules.wins):
+                place = f"/{section}/{index}/when"
+                run = AbstractEvaluation(self._budget)
+                true, false = run.condition(condition["when"], self._data(tree, _NO_MEMBERS))
+                works = true is not None or false is not None
+                self._course.note(place, works=works, fails=run.fails, place=place)
+                if true is not None:
+                    self._course.holding.add(place)
+                if not run.fails and false is None:
+                    self._course.ended_by = place
+                    self._course.certain = is_loss and not any(
+                        holding.startswith("/win_conditions") for holding in self._course.holding
+                    )
+                    return None
+                tree = tree if run.fails or false is None else _get_part(false, "state")
+        return tree
+
+    # --- rules ---
+
+    def _holding(
+        self, condition: Any, place: str, tree: AbstractValue, params: AbstractValue
+    ) -> AbstractValue | None:
+        """Return the data for which a condition may hold."""
+        run = AbstractEvaluation(self._budget)
+        true, false = run.condition(condition, self._data(tree, params))
+        self._course.note(place, works=true is not None or false is not None, fails=run.fails, place=place)
+        if true is not None:
+            self._course.holding.add(place)
+        return true
+
+    def _after(self, data: AbstractValue, rule: dict[str, Any], place: str) -> AbstractValue | None:
+        """Return the states after a rule; None if it always fails."""
+        fails = 0
+        failing = place
+        derives: dict[str, AbstractValue] = {}
+        for name in sort_derives(rule.get("derives", {})):
+            run = AbstractEvaluation(self._budget)
+            assert data.object is not None  # noqa: S101 - built by `_data`
+            known = AbstractValue(OBJECT, object=AbstractObject(dict(derives), BOTTOM))
+            derives[name] = run.result(rule["derives"][name], replace_member(data.object, "derives", known))
+            failing = f"{place}/derives{format_pointer([name])}" if run.fails and not fails else failing
+            fails |= run.fails
+            if not derives[name].kinds:
+                self._course.note(place, works=False, fails=fails, place=failing)
+                return None
+        outcome = self._applied(_get_part(data, "state"), rule["effects"], derives, f"{place}/effects", "")
+        if outcome.failing is not None and not fails:
+            failing = f"{place}/effects/{outcome.failing}"
+        works = bool(outcome.tree.kinds)
+        self._course.note(place, works=works, fails=fails | outcome.fails, place=failing)
+        return outcome.tree if works else None
+
+    def _applied(
+        self,
+        tree: AbstractValue,
+        effects: list[Any],
+        derives: dict[str, AbstractValue],
+        place: str,
+        rule: str,
+    ) -> EffectsResult:
+        """Apply effects and store what they schedule; results are recorded for the rule, if one is given."""
+        moment = EffectTime(self._turn, self._rules.turn_minutes)
+        outcome = apply_effects(tree, effects, derives, moment, place, self._budget)
+        if rule:
+            failing = place if outcome.failing is None or rule == place else f"{place}/{outcome.failing}"
+            self._course.note(rule, works=bool(outcome.tree.kinds), fails=outcome.fails, place=failing)
+        for due, later in outcome.later:
+            if due <= self._horizon:
+                entries = self._pending.setdefault(due, {})
+                before = entries.get(later.place)
+                entries[later.place] = later if before is None else _join_schedules(before, later)
+        return outcome
+
+    # --- steps in unknown order ---
+
+    def _in_any_order(self, tree: AbstractValue, steps: list[_Step]) -> AbstractValue:
+        """Return the states after any subset of steps in any order, each at most once."""
+        # Every order of n steps is a subsequence of their list repeated n times.
+        for step in steps * len(steps):
+            tree = join(tree, step(tree))
+        return tree
+
+    def _later(self, entry: ScheduledEffects) -> _Step:
+        def step(tree: AbstractValue) -> AbstractValue:
+            effects = f"{entry.place}/effects"
+            outcome = self._applied(tree, entry.effects, entry.derives, effects, entry.place)
+            return outcome.tree if outcome.tree.kinds else tree
+
+        return step
+
+    def _again(self, index: int) -> _Step:
+        def step(tree: AbstractValue) -> AbstractValue:
+            data = self._data(tree, _NO_MEMBERS)
+            return self._after(data, self._rules.events[index], f"/random_events/{index}") or tree
+
+        return step
+
+    def _data(self, tree: AbstractValue, params: AbstractValue) -> AbstractValue:
+        turn = number_range(float(self._turn), float(self._turn), whole=True)
+        return _build_data(tree, params, turn, self._entities)
+
+
+def may_hold(rules: Rules, condition: Any, states: AbstractValue, params: dict[str, Any], turns: int) -> bool:
+    """Return True if a condition may hold in some of the states, in one of the first turns."""
+    turn = number_range(1.0, float(turns), whole=True)
+    data = _build_data(states, get_param_domains(params), turn, from_literal(rules.entities))
+    run = AbstractEvaluation(StepBudget(_MAX_STEPS_OF_CONDITION))
+    try:
+        return run.condition(condition, data)[0] is not None
+    except BudgetSpentError:
+        return True
+
+
+def _build_data(
+    tree: AbstractValue, params: AbstractValue, turn: AbstractValue, entities: AbstractValue
+) -> AbstractValue:
+    """Build the data that expressions read."""
+    fields = {"state": tree, "params": params, "derives": _NO_MEMBERS, "turn": turn, "entities": entities}
+    return AbstractValue(OBJECT, object=AbstractObject(fields, BOTTOM))
+
+
+def _get_part(data: AbstractValue, name: str) -> AbstractValue:
+    """Return a member of the data of an expression."""
+    return data.object.fields[name] if data.object is not None else BOTTOM
+
+
+def _join_schedules(one: ScheduledEffects, other: ScheduledEffects) -> ScheduledEffects:
+    """Join two schedules of the same effects."""
+    derives = {name: join(value, other.derives[name]) for name, value in one.derives.items()}
+    return one._replace(derives=derives)

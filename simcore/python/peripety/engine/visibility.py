@@ -1,0 +1,153 @@
+"""Visibility labels of a scenario, and the projection of values and changes for a viewer.
+
+Every path has an audience. A label sets it for a path and everything below it; a deeper label overrides.
+Without labels, everything is public, with two exceptions: only the entity sees `state.private.<entity>`, and
+no viewer sees the rest of `state.private` and `state.hidden`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.engine.canonical_json import canonicalize
+from peripety.engine.paths import Path, parse_path
+from peripety.engine.types import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from peripety.engine.types import Change
+
+
+_NO_AUDIENCE: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class _Label:
+    """Node of the label tree; `audience` counts only if the node is labelled, and None means public."""
+
+    labelled: bool = False
+    audience: frozenset[str] | None = None
+    below: dict[str | int, _Label] = field(default_factory=dict)
+
+    def set(self, path: Path, audience: frozenset[str] | None) -> None:
+        label = self
+        for segment in path:
+            label = label.below.setdefault(segment, _Label())
+        label.labelled, label.audience = True, audience
+
+
+class Visibility:
+    """Visibility labels of a scenario.
+
+    Args:
+        spec: a validated scenario.
+    """
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self._root = _Label()
+        self._root.set(("hidden",), _NO_AUDIENCE)
+        self._root.set(("private",), _NO_AUDIENCE)
+        for entity in spec.get("entities", ()):
+            self._root.set(("private", entity["id"]), frozenset({entity["id"]}))
+        for rule in spec.get("visibility", ()):
+            self._root.set(parse_path(rule["path"])[1:], _parse_audience(rule["to"]))
+
+    @property
+    def root(self) -> _Label:
+        """Root of the label tree, for `View`."""
+        return self._root
+
+    def audience(self, path: Path) -> frozenset[str] | None:
+        """Return the entities that may see the value at a path (as from `parse_path`); None if it is public.
+
+        Values below it may have another audience.
+        """
+        label, audience = self._root, self._root.audience
+        for segment in path[1:]:
+            if segment not in label.below:
+                break
+            label = label.below[segment]
+            audience = label.audience if label.labelled else audience
+        return audience
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """Position in the state: visibility for a viewer, and the labels below."""
+
+    visible: bool
+    label: _Label | None
+
+
+class View:
+    """Projection of a run for one viewer.
+
+    Args:
+        visibility: the labels.
+        viewer: the id of an entity; None for the public part.
+    """
+
+    def __init__(self, visibility: Visibility, viewer: str | None) -> None:
+        self.viewer = viewer
+        self._root = self._enter(_Position(visible=True, label=None), visibility.root)
+
+    def state(self, tree: Any) -> dict[str, Any]:
+        """Return the visible part of a state tree."""
+        seen = self._cut(tree, self._root)
+        return seen if isinstance(seen, dict) else {}
+
+    def changes(self, changes: Iterable[Change]) -> tuple[Change, ...]:
+        """Return the visible changes, each with its values reduced to their visible parts."""
+        return tuple(seen for change in changes if (seen := self._change(change)) is not None)
+
+    def sees(self, path: str) -> bool:
+        """Return True if the value at a path is visible; parts of it may have another audience."""
+        return self._at(path).visible
+
+    def _at(self, path: str) -> _Position:
+        place = self._root
+        for segment in parse_path(path)[1:]:
+            place = self._enter(place, place.label.below.get(segment) if place.label else None)
+        return place
+
+    def _change(self, change: Change) -> Change | None:
+        place = self._at(change.path)
+        before, after = self._cut(change.before, place), self._cut(change.after, place)
+        if before is ABSENT and after is ABSENT:
+            return None
+        was_cut = (before, after) != (change.before, change.after)
+        return (
+            None if was_cut and _is_same_json(before, after) else replace(change, before=before, after=after)
+        )
+
+    def _enter(self, holder: _Position, label: _Label | None) -> _Position:
+        if label is None or not label.labelled:
+            return _Position(holder.visible, label)
+        return _Position(label.audience is None or self.viewer in label.audience, label)
+
+    def _cut(self, value: Any, place: _Position) -> Any:
+        """Return the visible part of a value, or `ABSENT`."""
+        if place.label is None or not place.label.below or not isinstance(value, dict | list):
+            return value if place.visible else ABSENT
+        below = place.label.below
+        if isinstance(value, dict):
+            seen = {key: self._cut(item, self._enter(place, below.get(key))) for key, item in value.items()}
+            kept = {key: item for key, item in seen.items() if item is not ABSENT}
+            return kept if kept or place.visible else ABSENT
+        items = [self._cut(item, self._enter(place, below.get(index))) for index, item in enumerate(value)]
+        # Hidden elements become None, so that indices mean the same to every viewer.
+        shown = any(item is not ABSENT for item in items)
+        return [None if item is ABSENT else item for item in items] if shown or place.visible else ABSENT
+
+
+def _parse_audience(to: str | list[str]) -> frozenset[str] | None:
+    if isinstance(to, list):
+        return frozenset(to)
+    return None if to == "public" else _NO_AUDIENCE
+
+
+def _is_same_json(first: Any, second: Any) -> bool:
+    """Return True if two values are equal as JSON; in Python alone, True equals 1."""
+    return first == second and canonicalize(first) == canonicalize(second)
